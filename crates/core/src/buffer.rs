@@ -25,26 +25,26 @@ impl<S, B> Buffer<S, B> {
         }
         Self { scheduler, policy }
     }
-    /// The policy, to look at it.
+    /// The policy, for reading.
     pub const fn policy(&self) -> &B {
         &self.policy
     }
-    /// The policy, to change its settings.
+    /// The policy, for changes of its settings.
     pub const fn policy_mut(&mut self) -> &mut B {
         &mut self.policy
     }
-    /// The scheduler, to look at it.
+    /// The scheduler, for reading.
     pub const fn scheduler(&self) -> &S {
         &self.scheduler
     }
-    /// The scheduler, to change its settings.
+    /// The scheduler, for changes of its settings.
     pub const fn scheduler_mut(&mut self) -> &mut S {
         &mut self.scheduler
     }
 }
 
 /// Pushes out `victim`, and others until the policy names none.
-// Apart: with the loop in it, each `enqueue` prepares for it.
+// A function of its own: if the loop is inlined, each `enqueue` pays for its registers.
 #[inline(never)]
 fn push_out<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>>(
     buffer: &mut Buffer<S, B>,

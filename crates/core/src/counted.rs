@@ -24,18 +24,18 @@ impl<Q> Counted<Q> {
         Self { inner, received: none, dropped: none, delivered: none, latest: Time::ZERO }
     }
 
-    /// The queue itself, to look at it.
+    /// The wrapped discipline, for reading.
     pub const fn inner(&self) -> &Q {
         &self.inner
     }
 
-    /// The discipline itself, for changes of its parameters. Packets must not be taken out through this.
+    /// The wrapped discipline, for changes of its parameters. Do not take packets out through this reference.
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner
     }
 
-    /// Calls the discipline in another way than as a queue, one that may drop packets but takes none in or out. A queue
-    /// may be asked for a packet late, after such a call.
+    /// Calls a method of the discipline that is not part of [`Queue`]. The method may drop packets but not
+    /// take any in or out. The discipline may be asked for a packet late after such a call.
     pub fn call<P: Packet, T>(
         &mut self,
         sink: &mut dyn Sink<P>,
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(overloads, [(Time::from_secs(1), 3)]);
     }
 
-    /// A discipline that loses every packet in silence.
+    /// A discipline that loses every packet without a report.
     struct Leaky;
     impl Queue<SimplePacket> for Leaky {
         fn enqueue(&mut self, _: Time, _: SimplePacket, _: &mut dyn Sink<SimplePacket>) {}

@@ -1,8 +1,9 @@
 //! The delivery opportunities of a recorded link.
 //!
-//! mahimahi's packet-delivery traces (Netravali et al., USENIX ATC 2015, section 4.2; mm-link(1)): each time is an opportunity to
-//! deliver one packet of 1504 bytes. Several packets that fit share an opportunity, a longer one takes several, and an unused
-//! one is lost. The trace repeats, there with the last time as its period.
+//! mahimahi's packet-delivery traces (Netravali et al., USENIX ATC 2015, section 4.2; mm-link(1)): each time
+//! is an opportunity to deliver one packet of 1504 bytes. Several packets that fit share an opportunity, a
+//! longer packet takes several, and an unused opportunity is lost. The trace repeats; mahimahi's period is
+//! the last time.
 //!
 //! Cost: O(1) for packets one after another; O(log times) after a pause.
 
@@ -11,34 +12,35 @@ use alloc::vec::Vec;
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Of one delivery opportunity: an Ethernet frame of full size, as mahimahi counts it.
+/// The size of one delivery opportunity: an Ethernet frame of full size, as in mahimahi.
 pub const OPPORTUNITY: Bytes = Bytes::new(1_504);
 
 /// Delivery opportunities, repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeliveryTrace {
-    /// From the start of a round, ascending.
+    /// The times of opportunities from the start of a round, ascending.
     times: Arc<[Span]>,
-    /// Of a round: the last time or more.
+    /// The length of a round: the last time or more.
     period: Span,
-    /// The round and the place in it of the next opportunity.
+    /// The round of the next opportunity, and its place in that round.
     round: u64,
     at: usize,
-    /// What is left of the opportunity before it, which came at `current`.
+    /// The unused bytes of the previous opportunity, which came at `current`.
     left: Bytes,
     current: Time,
 }
 
 impl DeliveryTrace {
-    /// Opportunities at `times` from the start of each round. None if there are none, if they do not ascend, or if the last, which is the
-    /// period, is zero.
+    /// A trace with opportunities at `times` from the start of each round; the last time is the period.
+    /// `None` if `times` is empty or does not ascend, or if its last time is zero.
     #[must_use]
     pub fn new(times: Vec<Span>) -> Option<Self> {
         let period = *times.last()?;
         Self::with_period(times, period)
     }
 
-    /// As [`new`](Self::new), with rounds that go on behind the last opportunity. None also if the period is before that.
+    /// As [`new`](Self::new), with rounds of length `period`. `None` also if `period` is shorter than the
+    /// last time.
     #[must_use]
     pub fn with_period(times: Vec<Span>, period: Span) -> Option<Self> {
         let is_usable =
@@ -53,15 +55,15 @@ impl DeliveryTrace {
         })
     }
 
-    /// What it could deliver, over its length.
+    /// The mean rate of the opportunities over a round.
     #[must_use]
     pub fn mean(&self) -> Rate {
         let bits = OPPORTUNITY.bits() as f64 * self.times.len() as f64;
         Rate::from_bit((bits / self.period.as_secs_f64()) as u64)
     }
 
-    /// The median rate of its opportunities: at each of its times, what it can deliver then over the time since the one before.
-    /// Pauses, which the mean is lowered by, do not count.
+    /// The median rate of the opportunities. The rate at a time is the bytes of its opportunities over the
+    /// span since the time before. Pauses, which lower the mean, do not count.
     #[must_use]
     pub fn median_rate(&self) -> Rate {
         let rounds = |round| (0..self.times.len()).map(move |at| self.time(round, at));
@@ -76,7 +78,7 @@ impl DeliveryTrace {
         rates.get(rates.len() / 2).copied().unwrap_or_else(|| self.mean())
     }
 
-    /// What it can deliver from the start until `now`, with the opportunities at `now`. Cost: O(log times).
+    /// The bytes of all opportunities from the start until `now`, inclusive. Cost: O(log times).
     #[must_use]
     pub fn bytes_until(&self, now: Time) -> Bytes {
         let (now, period) = (now.as_nanos(), self.period.as_nanos());
@@ -85,7 +87,7 @@ impl DeliveryTrace {
         Bytes::new((now / period * self.times.len() as u64 + of_round).saturating_mul(OPPORTUNITY.get()))
     }
 
-    /// The mean rate of what it can deliver after `from` and until `to`; zero over no time.
+    /// The mean rate of the opportunities after `from` and until `to`; zero if the span is empty.
     #[must_use]
     pub fn mean_between(&self, from: Time, to: Time) -> Rate {
         let bytes = self.bytes_until(to).saturating_sub(self.bytes_until(from));
@@ -94,7 +96,7 @@ impl DeliveryTrace {
         Rate::from_bit(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// Its opportunities from the start, for ever.
+    /// The times of the opportunities from the start, without end.
     pub fn instants(&self) -> impl Iterator<Item = Time> + use<> {
         let trace = self.clone();
         (0..).flat_map(move |round| {
@@ -103,17 +105,17 @@ impl DeliveryTrace {
         })
     }
 
-    /// When the opportunity at `at` of `round` comes.
+    /// The time of the opportunity at place `at` of `round`.
     fn time(&self, round: u64, at: usize) -> Time {
         let start = u128::from(round) * u128::from(self.period.as_nanos());
         Time::from_nanos(u64::try_from(start).unwrap_or(u64::MAX)) + self.times[at]
     }
 
-    /// When a packet of `size` has been sent that is handed over at `now`. A packet is handed over when the one before has been
-    /// sent, or later.
+    /// The time at which the transmission of a packet of `size` ends that is handed over at `now`. A packet
+    /// must not be handed over before the previous transmission ends.
     pub fn send(&mut self, now: Time, size: Bytes) -> Time {
         if self.current < now {
-            // What was left then is lost, and so are unused opportunities.
+            // The rest of this opportunity is lost, and so are unused opportunities.
             self.left = Bytes::ZERO;
             self.seek(now);
         }
@@ -135,14 +137,14 @@ impl DeliveryTrace {
         }
     }
 
-    /// Goes on to the first opportunity at `now` or later, if the next one is earlier.
+    /// Goes on to the first opportunity at or after `now`, if the next one is earlier.
     fn seek(&mut self, now: Time) {
         if self.time(self.round, self.at) >= now {
             return;
         }
         let round = now.as_nanos() / self.period.as_nanos();
         let into = Span::from_nanos(now.as_nanos() % self.period.as_nanos());
-        // The end of a round is the start of the next, and may have opportunities of both.
+        // The end of a round is the start of the next; opportunities of both may fall on it.
         let is_end = into == Span::ZERO && round > 0;
         let (round, into) = if is_end { (round - 1, self.period) } else { (round, into) };
         let at = self.times.partition_point(|time| *time < into);
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(trace.send(ms(0), Bytes::new(100)), ms(5));
         // 1404 bytes were left at 5 ms, and there was a second opportunity then.
         assert_eq!(trace.send(ms(6), Bytes::new(100)), ms(8));
-        // The next round: 8 + 5, twice, and its end at 16.
+        // The next round: two opportunities at 8 + 5, and its end at 16.
         let mut full = || trace.send(ms(9), Bytes::new(1_504));
         assert_eq!((full(), full(), full()), (ms(13), ms(13), ms(16)));
         // A long silence, up to the instant of the last opportunity of round 124.
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_median_rate_is_that_between_pauses() {
-        // Of 1.2 Mb/s in 40 ms, nothing for 960 ms, 1.2 Mb/s again.
+        // 1.2 Mb/s for 40 ms, nothing for 960 ms, 1.2 Mb/s again.
         assert_eq!(trace([10, 20, 30, 40, 1_000]).median_rate(), Rate::from_bit(1_203_200));
         // One opportunity each 5 ms, and two at once.
         assert_eq!(trace([5]).median_rate(), trace([5]).mean());
@@ -231,10 +233,10 @@ mod tests {
         assert_eq!([ms(0), just_before(5), ms(5), ms(7), ms(8)].map(opportunities), [0, 0, 2, 2, 3]);
         // The second round, and two and a half.
         assert_eq!([just_before(13), ms(13), ms(16), ms(20), ms(21)].map(opportunities), [3, 5, 6, 6, 8]);
-        // They are those that packets find.
+        // `send` finds the same opportunities.
         let mut instants = recorded.instants();
         assert!((1..100).all(|n| instants.next().is_some_and(|at| opportunities(at) >= n)));
-        // A time of zero is the instant of the last of the round before.
+        // A time of zero is also the end of the round before.
         let at_start = trace([0, 8]);
         assert_eq!(
             [ms(0), ms(7), ms(8)].map(|at| at_start.bytes_until(at).get() / OPPORTUNITY.get()),

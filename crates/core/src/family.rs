@@ -1,14 +1,14 @@
-/// A family of parts that one key of a scenario chooses among: one row for each part.
+/// A family of algorithms from which one key of a scenario chooses: one row for each algorithm.
 ///
-/// From the rows come the parameters as an enum, the table of the catalogue, and a macro `build` that makes the part with
-/// given parameters and evaluates an expression for it, once for each type of part. A new part is its file, its `mod`
-/// line and a row:
+/// The rows generate an enum of parameters, the table of the catalogue, and a macro `build` that makes the
+/// algorithm with given parameters and evaluates an expression for it, once for each type. A new algorithm is
+/// a file, a `mod` line and a row:
 ///
 /// ```text
 /// Variant(its parameters), [its entries => default policy], |params, context| how it is built;
 /// ```
 ///
-/// Parameters have `from_args(&EntryArgs)`.
+/// Parameters implement `from_args(&EntryArgs)`.
 macro_rules! family {
     (
         $d:tt $build:ident
@@ -26,7 +26,8 @@ macro_rules! family {
         }
 
         impl $params {
-            /// Its entry: the first, if it has several that differ in defaults; none of what names of other entries make up.
+            /// The catalogue entry. If a variant has several that differ in defaults, this is the first.
+            /// Variants without an entry have none.
             #[must_use]
             pub const fn entry(&self) -> Option<&'static crate::param::Entry> {
                 match self {
@@ -47,7 +48,7 @@ macro_rules! family {
             },
         )*)+];
 
-        /// The same expression for each part.
+        /// Evaluates one expression for each type.
         macro_rules! $build {
             ($d params:expr, $d context:expr, $d part:ident => $d body:expr) => {
                 match $d params {

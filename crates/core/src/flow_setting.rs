@@ -1,40 +1,41 @@
-//! What disciplines know of a flow, as it changes while a link runs.
+//! The parameters of a flow that disciplines use, which may change while a link runs.
 
 use crate::packet::{CustomerId, FillTarget, FlowClass, HostPair};
 use crate::units::{Rate, Span, Weight};
 
-/// A parameter of one flow that disciplines may know, with its new value.
+/// One parameter of a flow, with its new value.
 ///
-/// From a link down to the scheduler and the buffer policy, `set_flow` takes it and returns whether it was heeded: false
-/// says that the parameter has no part in what is decided there, whatever its value. A setting holds from the next packet
-/// of the flow on, a weight from its next turn on, and drops no packet.
+/// `set_flow` passes a setting from the link down to the scheduler and the buffer policy and returns whether
+/// it is heeded: false means that the parameter has no effect there, whatever its value. A setting applies
+/// from the next packet of the flow on, a weight from its next turn on. A setting drops no packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlowSetting {
-    /// Its weight. Default: 1.
+    /// The weight. Default: 1.
     Weight(Weight),
-    /// Its guaranteed rate, default 0, with its round-trip time without queueing.
+    /// The guaranteed rate, default 0, and the round-trip time without queueing.
     Guarantee(Rate, Span),
-    /// Its round-trip time without queueing; zero if unknown, the default.
+    /// The round-trip time without queueing. Default: zero, which means unknown.
     Rtt(Span),
-    /// The customer that it belongs to. Default: [`CustomerId::OTHERS`].
+    /// The customer of the flow. Default: [`CustomerId::OTHERS`].
     Customer(CustomerId),
-    /// The hosts at its ends. Default: number 0 at both.
+    /// The hosts at the ends of the flow. Default: number 0 at both.
     Hosts(HostPair),
-    /// Its class. Default: greedy.
+    /// The class of the flow. Default: greedy.
     Class(FlowClass),
-    /// What its queue should hold while it is real-rate; none, the default: what the discipline is configured for.
+    /// The fill target of the flow's queue while the flow is real-rate. Default: none, and the target of the
+    /// discipline applies.
     Target(Option<FillTarget>),
 }
 
 impl FlowSetting {
-    /// Whether packets that were held back may go once it is heeded, so that a backend that was refused one asks again: a flow
-    /// that becomes greedy takes along what waits of it.
+    /// Whether this setting can release packets that were held back: a flow that becomes greedy may send its
+    /// backlog at once. A backend whose `dequeue` was refused must then ask again.
     #[must_use]
     pub const fn may_release(&self) -> bool {
         matches!(self, Self::Class(_))
     }
 
-    /// What kind of setting it is.
+    /// The kind of this setting.
     #[must_use]
     pub const fn kind(&self) -> Heeds {
         match self {
@@ -49,7 +50,7 @@ impl FlowSetting {
     }
 }
 
-/// What a discipline may heed of flows: the kind of a [`FlowSetting`].
+/// The kind of a [`FlowSetting`], such as the kinds that a discipline heeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heeds {
     /// [`FlowSetting::Weight`].

@@ -31,21 +31,21 @@ impl Label {
     /// Exactly zero.
     pub const ZERO: Self = Self(0);
 
-    /// The label nearest to `value`. What is too large, or not a number, becomes the largest or zero.
+    /// The label nearest to `value`. A value that is too large becomes the largest label; NaN becomes zero.
     #[must_use]
     #[inline]
     pub fn new(value: f64) -> Self {
         Self(encode(value, M, N))
     }
 
-    /// What it stands for.
+    /// The value.
     #[must_use]
     #[inline]
     pub const fn value(self) -> f64 {
         decode(self.0, M)
     }
 
-    /// Its bits; below 2^17.
+    /// The bits; below 2^17.
     #[must_use]
     pub const fn code(self) -> u32 {
         self.0
@@ -76,10 +76,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All that a label holds.
+    /// The format of a whole label.
     pub const WIDEST: Self = Self::Floating { mantissa: M, exponent: N };
 
-    /// The largest value it can write.
+    /// The largest value of the format.
     #[must_use]
     pub const fn max(self) -> f64 {
         match self {
@@ -88,12 +88,12 @@ impl Format {
         }
     }
 
-    /// The value nearest to `value` that it can write; 0 for what is negative or not a number.
+    /// The value of the format that is nearest to `value`; 0 if `value` is negative or NaN.
     #[must_use]
     #[inline(always)]
     pub fn round(self, value: f64) -> f64 {
         match self {
-            // Most labels: the compiler knows all that follows from its widths.
+            // Most labels have this format; the compiler folds its widths.
             Self::WIDEST => Label::new(value).value(),
             _ => self.round_narrow(value),
         }
@@ -124,7 +124,7 @@ impl fmt::Display for Format {
 /// Bits of an f64's mantissa.
 const F64_MANTISSA: u32 = 52;
 
-/// What the exponent of an f64 is larger by, where the mantissas have m bits.
+/// The difference between the exponent of an f64 and that of a format whose mantissas have m bits.
 const fn origin(m: u32) -> u64 {
     (1_022 + m as u64) << m
 }
@@ -132,11 +132,12 @@ const fn origin(m: u32) -> u64 {
 #[inline]
 fn encode(value: f64, m: u32, n: u32) -> u32 {
     let code = if value >= f64::from(1_u32 << m) {
-        // Half up. A carry out of the mantissa makes it 0 and the exponent one larger, which is what the sum says.
+        // Half up. A carry out of the mantissa makes it 0 and the exponent one larger; the addition does
+        // both.
         let half = 1 << (F64_MANTISSA - m - 1);
         ((value.to_bits() + half) >> (F64_MANTISSA - m)) - origin(m)
     } else {
-        // Half up; 2^m is the first code with an exponent. What is negative or not a number is cast to 0.
+        // Half up; 2^m is the first code with an exponent. The cast turns negative values and NaN into 0.
         (value + 0.5) as u64
     };
     code.min((1 << (m + n)) - 1) as u32
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The same by whole numbers, as the paper describes the form.
+    /// The rounding in whole numbers, as the paper describes the form.
     fn whole_numbers(value: f64, m: u32, n: u32) -> (u32, u64) {
         let read = |code: u32| match (code >> m, u64::from(code & ((1 << m) - 1))) {
             (0, mantissa) => mantissa,
@@ -194,7 +195,8 @@ mod tests {
     #[test]
     fn bits_of_a_float_are_rounded_as_whole_numbers_are() {
         for (m, n) in (3..=M).map(|m| (m, N)).chain([(8, 4), (3, 1)]) {
-            // Each value that can be written, the middle to the next, and the neighbours of both; the last is above all.
+            // Each value of the format, the middle to the next one, and the neighbours of both; the last lies
+            // above all.
             for code in 0..1 << (m + n) {
                 let (at, next) = (decode(code, m), decode(code + 1, m));
                 for value in [at, at.midpoint(next)] {

@@ -1,8 +1,8 @@
 //! Queue disciplines that divide a link's bandwidth among the flows that share it.
 //!
 //! Pure: no clock, no entropy, no input or output, no threads. Time and randomness are arguments, packets are
-//! whatever implements [`Packet`], and what happens to them is reported to a [`Sink`]. The same code
-//! therefore runs in the simulator, in a laboratory of network namespaces and on live traffic.
+//! any type that implements [`Packet`], and a [`Sink`] receives drops and marks. The same code therefore runs
+//! in the simulator, in a laboratory of network namespaces and on live traffic.
 //!
 //! # Map
 //!

@@ -17,7 +17,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Its bytes; none if it is in packets.
+    /// The limit in bytes; none if it is in packets.
     #[must_use]
     pub const fn bytes(self) -> Option<Bytes> {
         match self {
@@ -53,7 +53,7 @@ impl Limit {
         }
     }
 
-    /// Whether `backlog` fills at most this part of it.
+    /// Whether `backlog` fills at most `part` of the buffer.
     #[must_use]
     #[inline]
     pub fn is_filled_up_to(self, backlog: Backlog, at_most: Ratio) -> bool {
@@ -89,7 +89,7 @@ impl BufferSize {
         }
     }
 
-    /// It, unless it follows the rate of the link.
+    /// The fixed size; none if the size follows the rate of the link.
     #[must_use]
     pub const fn fixed(self) -> Option<Limit> {
         match self {
@@ -108,24 +108,24 @@ impl From<Limit> for BufferSize {
 /// A full packet of Ethernet.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
-/// The size of a buffer that follows the rate of its link, unless it is fixed: if not set 100 ms of the link, at least 96 kB.
+/// The size of a buffer in front of a link: fixed, or a time of the link's rate. Default: 100 ms, at least 96
+/// kB.
 ///
-/// It is the same for every discipline, so that those that are compared by name differ in what they do and not in what they may
-/// hold.
+/// Every discipline has the same default, so that a comparison of disciplines is not one of buffer sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimit {
     set: Option<BufferSize>,
     now: Limit,
-    /// What counts if nothing is set.
+    /// The time that applies if no size is set.
     time: Span,
     least: Bytes,
 }
 
 impl LinkLimit {
-    /// What the link sends in this time: the bandwidth-delay product of a path of this length. Chosen: a round-trip time of most
-    /// paths, in which TCP answers; that of the flows would make the buffer depend on which flows a scenario has.
+    /// The default: the bandwidth-delay product of a path of this round-trip time. Chosen: covers most
+    /// paths. The round-trip times of the flows would make the buffer depend on which flows a scenario has.
     const TIME: Span = Span::from_millis(100);
-    /// The least: 64 full packets of Ethernet.
+    /// The lower bound: 64 full packets of Ethernet.
     const LEAST: Bytes = Bytes::new(64 * FULL_PACKET.get());
 
     /// `set`, or 100 ms of a link of `rate` and at least 96 kB.
@@ -134,7 +134,7 @@ impl LinkLimit {
         Self::of_time(set, rate, Self::TIME, Self::LEAST)
     }
 
-    /// `set`, or what a link of `rate` sends in `time` and at least so much.
+    /// `set`, or the bytes that a link of `rate` sends in `time`, at least `least`.
     #[must_use]
     pub fn of_time(set: Option<BufferSize>, rate: Rate, time: Span, least: Bytes) -> Self {
         let now = set.map_or(Limit::Bytes(least), |set| set.at(rate));
@@ -148,12 +148,12 @@ impl LinkLimit {
         rate.bytes_in(Self::TIME).max(Self::LEAST)
     }
 
-    /// This, whatever the rate.
+    /// Fixes the size, whatever the rate.
     pub const fn set(&mut self, limit: Limit) {
         (self.set, self.now) = (Some(BufferSize::Fixed(limit)), limit);
     }
 
-    /// The rate of the link from now on. A buffer of a time keeps its size while the link sends nothing.
+    /// Sets the rate of the link. A buffer that follows the rate keeps its size while the rate is zero.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.now = match self.set {
             None => Limit::Bytes(rate.bytes_in(self.time).max(self.least)),
@@ -162,7 +162,7 @@ impl LinkLimit {
         };
     }
 
-    /// The size now.
+    /// The present size.
     #[must_use]
     #[inline]
     pub const fn get(self) -> Limit {
@@ -224,7 +224,7 @@ pub enum Threshold {
 }
 
 impl Threshold {
-    /// The number, in its own unit.
+    /// The number, in the unit of the threshold.
     #[must_use]
     pub const fn level(self) -> f64 {
         match self {

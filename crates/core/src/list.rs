@@ -1,8 +1,8 @@
 //! Doubly linked lists threaded through a slice by index, and the queues of packets built from them.
 //!
 //! Disciplines keep their flows in rounds and the packets of each flow in a queue. Both must append, pop at
-//! either end and take out of the middle in O(1) without allocating per packet, so the links stand inside the
-//! elements and the elements stand in one `Vec`.
+//! either end and take out of the middle in O(1) without an allocation per packet, so the elements hold the
+//! links and one `Vec` holds the elements.
 
 use alloc::vec::Vec;
 
@@ -11,9 +11,9 @@ use crate::schedule::{End, Queued};
 /// No element.
 const NIL: u32 = u32::MAX;
 
-/// The links of one element. An element is in at most one list at a time. What the first says of the one
-/// before it, and the last of the one behind it, means nothing: to take an end off, its neighbour, which may
-/// be far from any cache, need not be touched.
+/// The links of one element. An element is in at most one list at a time. The first element's link to the one
+/// before and the last one's link to the one behind are undefined: a pop then leaves the neighbour alone,
+/// which may not be in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     prev: u32,
@@ -29,7 +29,7 @@ pub(crate) trait Linked {
     fn link(&mut self) -> &mut Link;
 }
 
-/// The two ends of a list whose elements stand in a slice that every call is given.
+/// The two ends of a list. Every call gets the slice that holds the elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     head: u32,
@@ -122,16 +122,16 @@ impl List {
     }
 }
 
-/// Storage for the packets of many queues: one `Vec`, free places reused, the latest freed first because it
-/// is warm.
+/// Storage for the packets of many queues: one `Vec`. Free places are reused, the latest first because it is
+/// in the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<P> {
     nodes: Vec<Node<P>>,
-    /// The first free place; each names the next.
+    /// The first free place; each free place holds the index of the next.
     free: u32,
 }
 
-/// One of a packet of the simulator never lies across two lines of the cache.
+/// One place. Alignment keeps a packet of the simulator within one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(32))]
 struct Node<P> {
@@ -167,7 +167,7 @@ impl<P> Pool<P> {
     }
 }
 
-/// The packets of one flow, in order of arrival; they stand in a [`Pool`] that every call is given.
+/// The packets of one flow, in order of arrival. Every call gets the [`Pool`] that holds them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketQueue(List);
 
@@ -195,7 +195,7 @@ impl PacketQueue {
         pool.nodes[self.0.front()?].queued.as_ref()
     }
 
-    /// Takes out the first packet for which `is_meant`; the others keep their order. O(1) if that is the first.
+    /// Takes out the first packet for which `is_meant`; the others keep their order. O(1) if it is the head.
     pub fn take_first<P>(&mut self, pool: &mut Pool<P>, is_meant: impl Fn(&P) -> bool) -> Option<Queued<P>> {
         let mut at = self.0.front()?;
         // Terminates: each pass goes one packet on.
@@ -206,7 +206,8 @@ impl PacketQueue {
         pool.take(at)
     }
 
-    /// Of the first `most` packets, takes out the first for which `is_meant`, if `least` of them are meant; the others keep their order.
+    /// Takes out the first packet for which `is_meant` among the first `most` packets, if at least `least` of
+    /// these are meant. The others keep their order.
     pub fn take_first_of<P>(
         &mut self,
         pool: &mut Pool<P>,
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(take(0, End::Head), Some(0));
         assert_eq!(take(0, End::Head), Some(2));
         assert_eq!(take(0, End::Head), None);
-        // What the first taken off the other end, or left alone, says of its neighbours means nothing.
+        // The outer links of the remaining ends are undefined.
         assert_eq!(take(1, End::Tail), Some(5));
         assert_eq!(take(1, End::Head), Some(3));
         assert_eq!(take(1, End::Tail), None);

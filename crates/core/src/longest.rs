@@ -1,23 +1,24 @@
 //! The largest of many keys that change with every packet and are asked for when a packet has to go.
 //!
-//! Only the long are kept in order. A flow whose key is at or above a *floor* stands in a tournament,
-//! [`Smallest`] of the keys turned round; the largest key is there or nowhere. The others are not touched: to
-//! see that a flow is below the floor before and after a change takes no memory but its own.
+//! Only long queues are kept in order. A flow whose key is at or above a *floor* stands in a tournament,
+//! [`Smallest`] of the inverted keys; the largest key is there or nowhere. Other flows stand in no structure:
+//! a change below the floor touches no memory but the flow's own.
 //!
-//! The floor is set when the largest is asked for and no key is left above it, or too many have risen above
-//! it. Keys are counted in classes from the largest down, and the floor goes below the class that makes a
-//! sixteenth of all flows (chosen: few enough to stay in a cache, enough that the next time is far). That
-//! costs O(flows), and comes after a sixteenth of the flows have fallen below it or an eighth have risen
-//! above it, so that a change costs O(log flows) in the long run and mostly a comparison.
+//! The floor is set when the largest is asked for and no key is left above it, or too many keys have risen
+//! above it. Keys are counted in classes from the largest down, and the floor goes below the class that
+//! reaches a sixteenth of all flows (chosen: few enough to stay in a cache, enough that the next count is
+//! rare). A count costs O(flows), and comes after a sixteenth of the flows have fallen below the floor or an
+//! eighth have risen above it. A change therefore costs O(log flows) amortised, and in most cases a
+//! comparison.
 
 use crate::random::mix;
 use crate::smallest::Smallest;
 
-/// A class is a 64th of an octave.
+/// The bits below a class: a class is a 64th of an octave.
 const CLASS_BITS: u32 = 46;
-/// As many as are counted: four octaves below the largest.
+/// The number of classes: four octaves below the largest key.
 const CLASSES: usize = 256;
-/// The random bits of a key are its last 16.
+/// The shift that leaves 16 random bits, the last 16 of a key.
 const TIE_SHIFT: u32 = 48;
 
 /// A finite key as a whole number in the same order. No key is -0.
@@ -26,30 +27,32 @@ fn ordered(key: f64) -> u64 {
     if key.is_sign_negative() { !bits } else { bits | 1 << 63 }
 }
 
-/// Keys by index, kept elsewhere, with the largest to be found.
+/// The largest of many keys by index. The caller stores the keys.
 ///
-/// Chance decides between equal keys: the last bits of each are random from when it is set, so that none is the largest for its index.
-/// Keys that are that close count as equal; whole numbers up to 2^36 are not.
+/// Equal keys are ordered at random: the last bits of each key are random and drawn when it is set, so that
+/// no index has an advantage. Keys that differ only in these bits count as equal; whole numbers up to 2^36
+/// never do.
 #[derive(Clone, Debug)]
 pub(crate) struct Longest {
     /// Indices with a key at or above the floor, by the complement of their key.
     above: Smallest,
     floor: u64,
-    /// How many they are, and how many make the floor too low.
+    /// The number of indices in `above`, and the number at which the floor is too low.
     members: usize,
     most: usize,
-    /// The random bits, at its upper end.
+    /// The state of the random generator; its upper bits are used.
     ties: u64,
 }
 
 impl Longest {
-    /// For keys that may be there already. `seed` decides between equal ones.
+    /// An empty set. The caller may have keys already; the first question counts them. `seed` orders equal
+    /// keys.
     pub fn new(seed: u64) -> Self {
         Self { above: Smallest::new(), floor: u64::MAX, members: 0, most: 0, ties: mix(seed) | 1 }
     }
 
     /// Sets a key that is at or above the floor.
-    // Apart: with it, packets of flows that are not among the longest save more registers.
+    // A function of its own: if it is inlined, packets of short queues save more registers.
     #[inline(never)]
     fn put(&mut self, index: usize, key: u64) {
         // Lehmer's generator with the multiplier of Steele, Vigna 2021: a draw from a stream costs three times as much, and each packet
@@ -58,7 +61,7 @@ impl Longest {
         self.above.set(index, !(key ^ self.ties >> TIE_SHIFT));
     }
 
-    /// The key of `index`, if it had one, became `after`, if it has one.
+    /// Changes the key of `index` from `before` to `after`; none means absent.
     pub fn change(&mut self, index: usize, before: Option<f64>, after: Option<f64>) {
         let above = |key: Option<f64>| key.map(ordered).filter(|&key| key >= self.floor);
         match (above(before), above(after)) {
@@ -74,8 +77,8 @@ impl Longest {
         }
     }
 
-    /// An index with the largest key; none if there is no key. All indices are below `n`, and `key` says
-    /// what each has.
+    /// An index with the largest key; none if there is no key. All indices are below `n`, and `key` returns
+    /// the key of each.
     pub fn largest(&mut self, n: usize, key: impl Fn(usize) -> Option<f64>) -> Option<usize> {
         let is_spent = self.members == 0 && self.floor > 0;
         if is_spent || self.members > self.most {
@@ -90,7 +93,7 @@ impl Longest {
         self.above.bytes()
     }
 
-    // Apart: it needs 2 kB of stack.
+    // A function of its own: it needs 2 kB of stack.
     #[cold]
     #[inline(never)]
     fn set_floor(&mut self, n: usize, key: impl Fn(usize) -> Option<u64>) {
@@ -98,7 +101,7 @@ impl Longest {
         let top = keys().max().unwrap_or(0) >> CLASS_BITS;
         let mut classes = [0_usize; CLASSES];
         for key in keys() {
-            // What is further below counts in no class.
+            // Keys below the last class are not counted.
             if let Some(count) = classes.get_mut((top - (key >> CLASS_BITS)) as usize) {
                 *count += 1;
             }
@@ -140,7 +143,7 @@ mod tests {
             let mut longest = Longest::new(1);
             let mut keys = vec![None; 200];
             for (step, (index, level, ask)) in changes.into_iter().enumerate() {
-                // All keys grow or shrink in time, so that the floor has to follow.
+                // All keys grow or shrink over time, so the floor has to follow.
                 let drift = [0.0, step as f64, -(step as f64)][slope] / 100.0;
                 let key = (level > 0).then_some(f64::from(level) - 5.0 + drift.round());
                 let before = core::mem::replace(&mut keys[index], key);
@@ -160,8 +163,8 @@ mod tests {
         let key = |index: usize| Some(index as f64 + 1.0);
         let mut longest = Longest::new(1);
         assert_eq!(longest.largest(160, key), Some(159));
-        // That is the tenth, with 151 packets. From 128 on a 64th of an octave is two packets: 150 is of its
-        // class.
+        // That is the tenth, with 151 packets. From 128 on a 64th of an octave is two packets: 150 is in the
+        // same class.
         assert_eq!(longest.members, 11);
         longest.change(100, Some(101.0), Some(102.0));
         assert!(!longest.above.contains(100));
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn each_of_equals_is_as_likely_wherever_it_stands() {
-        // Of 65 equal keys each is set anew each time, as those of flows that take turns.
+        // 65 equal keys are set anew each time, like those of flows that take turns.
         let (mut longest, mut counts) = (Longest::new(1), [0_u32; 65]);
         for _ in 0..6_500 {
             counts[longest.largest(65, |_| Some(2.0)).unwrap()] += 1;

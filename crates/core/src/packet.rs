@@ -1,4 +1,4 @@
-//! What a discipline may know of a packet. Nothing else of it is visible to core.
+//! The properties of a packet that disciplines may read and write. Core sees nothing else.
 
 use alloc::string::String;
 
@@ -14,7 +14,8 @@ use crate::units::{Bytes, Span, Weight};
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// Most flows that a discipline keeps apart. Chosen: 200 MB of state at 200 bytes a flow.
+    /// The maximum number of flows that a discipline keeps apart. Chosen: 200 MB of state at 200 bytes a
+    /// flow.
     pub const SLOTS: usize = 1 << 20;
 
     /// The position of this flow in the tables of the backend that numbers it.
@@ -32,7 +33,7 @@ impl FlowId {
     }
 }
 
-/// Most customers of a link, in addition to the one of all other flows. Chosen: 26 MB of state.
+/// The maximum number of customers of a link, besides [`CustomerId::OTHERS`]. Chosen: 26 MB of state.
 pub const MAX_CUSTOMERS: usize = 65_535;
 
 /// The customer that a flow belongs to: a small dense number.
@@ -40,50 +41,50 @@ pub const MAX_CUSTOMERS: usize = 65_535;
 pub struct CustomerId(pub u32);
 
 impl CustomerId {
-    /// The customer of all flows that are given no other.
+    /// The customer of all flows without an assignment.
     pub const OTHERS: Self = Self(0);
 }
 
 /// The customer of each flow, and the weight of each customer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Customers<'a> {
-    /// By flow number. Flows beyond belong to [`CustomerId::OTHERS`].
+    /// The customer by flow number. Flows beyond the end belong to [`CustomerId::OTHERS`].
     pub of_flows: &'a [CustomerId],
-    /// By number of the customer, that of the other flows first; at most one more than [`MAX_CUSTOMERS`]
-    /// are used. Flows of customers beyond belong to [`CustomerId::OTHERS`].
+    /// The weight by customer number, [`CustomerId::OTHERS`] first; at most [`MAX_CUSTOMERS`] + 1 are used.
+    /// Flows of customers beyond the end belong to [`CustomerId::OTHERS`].
     pub weights: &'a [Weight],
-    /// Names by number, that of the other flows first, as classes are named; of customers beyond, nothing.
+    /// The name by customer number, by which classes refer to customers; customers beyond the end have none.
     pub names: &'a [String],
 }
 
-/// The hosts at the ends of a flow: small dense numbers. Those of sources and those of destinations are apart,
-/// so one number may name a source and another host as a destination.
+/// The hosts at the ends of a flow: small dense numbers. Sources and destinations are numbered separately:
+/// source 3 and destination 3 may be different hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostPair {
-    /// Where its packets come from.
+    /// The host that sends the packets.
     pub source: u32,
-    /// Where they go.
+    /// The host that receives the packets.
     pub destination: u32,
 }
 
 choice! {
-    /// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
+    /// How a flow uses bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
     #[derive(Default)]
     pub enum FlowClass {
-        /// Its rate is set by the real world, and it has no use for more: video, sensors.
+        /// A rate set by the real world, and no use for more: video, sensors.
         RealRate = "real_rate",
-        /// It takes whatever it gets. So does a flow of which nothing is said.
+        /// Uses all the throughput that it gets. The default.
         #[default]
         Greedy = "greedy",
     }
 }
 
-/// What the queue of a real-rate flow should hold (Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 6.2).
+/// The target size of a real-rate flow's queue (Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillTarget {
-    /// So much.
+    /// A number of bytes.
     Size(Bytes),
-    /// What the flow sends in this time at its own rate.
+    /// The bytes that the flow sends in this time at its own rate.
     Delay(Span),
 }
 
@@ -108,20 +109,20 @@ impl Ecn {
         !matches!(self, Self::NotEct)
     }
 
-    /// Whether a queue treats it as of L4S: ECT(1), or marked already (RFC 9331 section 5.1).
+    /// Whether queues treat the packet as L4S: ECT(1), or CE (RFC 9331 section 5.1).
     #[must_use]
     pub const fn is_l4s(self) -> bool {
         matches!(self, Self::Ect1 | Self::Ce)
     }
 }
 
-/// The protocol field of the IP header (RFC 791 section 3.1), as far as disciplines care. The sender writes it and may
-/// write a false one.
+/// The protocol field of the IP header (RFC 791 section 3.1), reduced to what disciplines distinguish. The
+/// sender writes the field and may falsify it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP, which lowers its rate when packets are lost.
     Tcp,
-    /// UDP and whatever else carries data without congestion control.
+    /// UDP, and any other protocol that carries data without congestion control.
     #[default]
     Udp,
     /// Messages between routers.
@@ -131,7 +132,7 @@ pub enum Protocol {
 /// The drop precedence that a marker gave a packet (RFC 2697 section 1; RFC 2597 section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Colour {
-    /// No marker has seen it. Treated as out of profile.
+    /// Not seen by a marker. Treated as out of profile.
     #[default]
     Unmarked,
     /// In profile.
@@ -142,14 +143,14 @@ pub enum Colour {
     Red,
 }
 
-/// The meaning of a label; no router reads one kind as another. A packet may have room for one label only.
+/// The meaning of a label. Routers never read one kind as another. A packet may have room for one label only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelKind {
     /// Tickets of the packet itself.
     Tickets,
     /// Tickets on an acknowledgement, about the data that it acknowledges: the receiver-based scheme.
     AckTickets,
-    /// The rate of its flow in bits per second, for a weight of 1.
+    /// The rate of the packet's flow in bits per second, for a weight of 1.
     Rate,
 }
 
@@ -158,50 +159,50 @@ impl LabelKind {
     pub const ALL: [Self; 3] = [Self::Tickets, Self::AckTickets, Self::Rate];
 }
 
-/// What a discipline may read and write of a packet.
+/// The properties of a packet that a discipline may read and write.
 ///
-/// A backend whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
-/// [`size`](Packet::size) alone. An implementation that stores one of the others overrides its reader and its
-/// writers together: what a discipline writes, it must be able to read back.
+/// A backend whose packets have no ECN field, no colour and no room for labels implements only
+/// [`flow`](Packet::flow) and [`size`](Packet::size). An implementation that stores one of the others
+/// overrides its reader and its writers together: a discipline must be able to read back what it writes.
 pub trait Packet: Send + 'static {
-    /// The flow it belongs to. The same as long as the packet exists.
+    /// The flow of the packet. Never changes.
     fn flow(&self) -> FlowId;
-    /// Its size on the wire, headers included, in bytes. The same as long as the packet is in a queue.
+    /// The size on the wire in bytes, headers included. Does not change while the packet is in a queue.
     fn size(&self) -> Bytes;
-    /// The protocol that its header names; [`Protocol::Udp`] unless overridden.
+    /// The protocol in the IP header. Default: [`Protocol::Udp`].
     fn protocol(&self) -> Protocol {
         Protocol::default()
     }
-    /// The differentiated services codepoint of its header (RFC 2474 section 3), in the lower six bits; 0, the default codepoint, unless
-    /// overridden.
+    /// The differentiated services codepoint of the IP header (RFC 2474 section 3), in the lower six bits.
+    /// Default: 0, the default codepoint.
     fn dscp(&self) -> u8 {
         0
     }
-    /// Its ECN field; [`Ecn::NotEct`] unless overridden, and then congestion is signalled by dropping.
+    /// The ECN field. Default: [`Ecn::NotEct`], so that congestion is signalled by drops.
     fn ecn(&self) -> Ecn {
         Ecn::default()
     }
-    /// Sets the ECN field to "congestion experienced". Called only when [`Ecn::is_capable`].
+    /// Sets the ECN field to CE. Called only if [`Ecn::is_capable`]. Default: no effect.
     fn set_ce(&mut self) {}
-    /// Its drop precedence; [`Colour::Unmarked`] unless overridden.
+    /// The drop precedence. Default: [`Colour::Unmarked`].
     fn colour(&self) -> Colour {
         Colour::default()
     }
-    /// Sets its drop precedence. Ignored unless overridden.
+    /// Sets the drop precedence. Default: no effect.
     fn set_colour(&mut self, _colour: Colour) {}
-    /// Its label of this kind; none if it was never written, and none unless overridden.
+    /// The label of this kind; none if it has not been written. Default: none.
     fn label(&self, _kind: LabelKind) -> Option<Label> {
         None
     }
-    /// Writes its label of this kind. A packet that has room for one label only forgets another. Ignored unless
-    /// overridden.
+    /// Writes the label of this kind. A packet with room for one label loses any label of another kind.
+    /// Default: no effect.
     fn set_label(&mut self, _kind: LabelKind, _label: Label) {}
-    /// Takes its label of this kind off, if it has one.
+    /// Removes the label of this kind, if there is one.
     fn clear_label(&mut self, _kind: LabelKind) {}
 }
 
-/// A packet that is no more than its fields: for tests, for examples, and for external
-/// disciplines, which handle these whatever the packets of the backend are.
+/// A packet that consists of its fields only: for tests, for examples, and for external disciplines, which
+/// handle this type whatever the packets of the backend are.
 ///
 /// ```
 /// use apportion_core::packet::{Ecn, FlowId, Packet, SimplePacket};
@@ -213,21 +214,21 @@ pub trait Packet: Send + 'static {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimplePacket {
-    /// Identifies the packet, by a number of its creator. A discipline does not change it.
+    /// The identifier that the creator of the packet chose. A discipline does not change it.
     pub id: u32,
-    /// The flow it belongs to.
+    /// The flow of the packet.
     pub flow: FlowId,
-    /// Its size on the wire, headers included, in bytes.
+    /// The size on the wire in bytes, headers included.
     pub size: Bytes,
-    /// The protocol that its header names; UDP by default.
+    /// The protocol in the IP header; UDP by default.
     pub protocol: Protocol,
-    /// Its differentiated services codepoint; 0 by default.
+    /// The differentiated services codepoint; 0 by default.
     pub dscp: u8,
-    /// Its ECN field; not ECN-capable by default.
+    /// The ECN field; not ECN-capable by default.
     pub ecn: Ecn,
-    /// Its drop precedence; unmarked by default.
+    /// The drop precedence; unmarked by default.
     pub colour: Colour,
-    /// Its labels, by [`LabelKind`]; none by default.
+    /// The labels, by [`LabelKind`]; none by default.
     pub labels: [Option<Label>; LabelKind::ALL.len()],
 }
 
@@ -239,7 +240,7 @@ impl SimplePacket {
         Self { id, flow, size, protocol, dscp: 0, ecn, colour, labels: [None; LabelKind::ALL.len()] }
     }
 
-    /// All that a discipline may know of `packet`, under the number `id`.
+    /// A copy of all properties of `packet` that disciplines may read, with the identifier `id`.
     #[must_use]
     pub fn standing_for<P: Packet>(packet: &P, id: u32) -> Self {
         Self {
@@ -254,7 +255,7 @@ impl SimplePacket {
         }
     }
 
-    /// Writes what a discipline changed here, a mark, the colour and labels, onto the `packet` that this stands for.
+    /// Copies what a discipline changed here (mark, colour, labels) to the original `packet`.
     pub fn write_onto<P: Packet>(&self, packet: &mut P) {
         if self.ecn == Ecn::Ce && packet.ecn() != Ecn::Ce && packet.ecn().is_capable() {
             packet.set_ce();
@@ -262,7 +263,8 @@ impl SimplePacket {
         if self.colour != packet.colour() {
             packet.set_colour(self.colour);
         }
-        // Those that changed, found before the first is written: a packet with room for one forgets the others.
+        // Changed labels are found before the first is written: a packet with room for one label loses the
+        // others.
         let changed = LabelKind::ALL.map(|kind| packet.label(kind) != self.label(kind));
         for (kind, _) in LabelKind::ALL.into_iter().zip(changed).filter(|(_, changed)| *changed) {
             match self.label(kind) {

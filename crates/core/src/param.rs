@@ -1,4 +1,4 @@
-//! The vocabulary in which what a user can choose is described: parameters of disciplines and transports, and keys of tables.
+//! The description of what users can choose: parameters of disciplines and transports, and keys of tables.
 //!
 //! An [`Entry`] stands at the top of each algorithm's file and is the only home of its name, its parameters,
 //! their defaults and where the defaults come from. The [catalogue](crate::system::catalog) lists the entries.
@@ -23,21 +23,21 @@ pub use declare::{ByName, Setting, concat, read, replace, total};
 pub use kind::{Kind, Range, Value, Variant, Written};
 pub use traits::{GoesBy, Inside, Shares, Traits};
 
-/// What an entry can be used as.
+/// The role of an entry in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Decides who is served next; combines with any policy. Selected by `kind`.
+    /// Decides which flow is served next; combines with any policy. Selected by `kind`.
     Scheduler,
-    /// Decides who is dropped; combines with any scheduler. Selected by `drop`, or by `kind` in front of a
-    /// FIFO.
+    /// Decides which packets are dropped; combines with any scheduler. Selected by `drop`, or by `kind` in
+    /// front of a FIFO.
     Policy,
-    /// Both at once, in a way that cannot be taken apart. Selected by `kind`.
+    /// Scheduler and policy in one, which cannot be separated. Selected by `kind`.
     System,
-    /// Delays packets in front of any of the others. Selected by `shaper`.
+    /// Delays packets in front of another discipline. Selected by `shaper`.
     Shaper,
-    /// Shows hosts to a discipline as its flows. Selected by a parameter of the same name.
+    /// Shows hosts to a discipline as its flows. Selected by a parameter of this name.
     Isolation,
-    /// A class of a discipline that has classes. A table under its `class`.
+    /// A class of a classful discipline. A table under its `class`.
     Class,
     /// Writes labels or colours on the packets of a flow. Selected by a flow's `mark`.
     Marker,
@@ -48,73 +48,73 @@ pub enum Role {
 /// One discipline.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name in scenario files.
+    /// The name in scenario files.
     pub name: &'static str,
-    /// What it can be used as.
+    /// The role.
     pub role: Role,
-    /// One sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
     /// The paper or standard.
     pub reference: &'static str,
     /// Time per packet and memory per flow.
     pub cost: &'static str,
-    /// Its parameters, in the order in which people look for them.
+    /// The parameters, the most important first.
     pub params: &'static [Param],
-    /// What holds of it with any values of these.
+    /// The properties that hold with any values of the parameters.
     pub traits: Traits,
 }
 
 /// One parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// Its name in scenario files.
+    /// The name in scenario files.
     pub name: &'static str,
     /// The paper's symbol, or "–".
     pub symbol: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Which of them are allowed.
+    /// The values that are allowed.
     pub range: Range,
-    /// The default as a scenario would write it. `None`: nothing unless set; `doc` says what that means.
+    /// The default as a scenario would write it. `None`: no value unless set; `doc` states the effect.
     pub default: Option<&'static str>,
     /// The value with [`Preset::Paper`].
     pub paper: Paper,
-    /// Where the default comes from.
+    /// The source of the default.
     pub source: &'static str,
-    /// What it does.
+    /// The effect of the parameter, for users.
     pub doc: &'static str,
 }
 
 /// The value that a parameter has with [`Preset::Paper`] unless it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paper {
-    /// Its default.
+    /// The default of the parameter.
     AsDefault,
-    /// This, as a scenario would write it.
+    /// A value of its own, as a scenario would write it.
     Is(&'static str),
-    /// None: the paper has nothing of the kind.
+    /// No value: the paper has no such mechanism.
     Unset,
 }
 
-/// Which values the parameters have that are not set.
+/// The values of parameters that are not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// Their defaults: the best that is known, also where the paper has no such mechanism.
+    /// The defaults: the best known values, also where the paper has no such mechanism.
     #[default]
     Default,
-    /// What the paper has, to the letter.
+    /// The values of the paper, to the letter.
     Paper,
 }
 
 impl Preset {
-    /// The key of a scenario's table that selects one.
+    /// The key in a scenario's table that selects a preset.
     pub const KEY: &str = "preset";
-    /// What it does, for people.
+    /// The description of the key for users.
     pub const DOC: &str = "Which values the parameters have that are not set: the defaults, or the paper's.";
-    /// Their names.
+    /// The names of the presets.
     pub const NAMES: [&str; 2] = ["default", "paper"];
 
-    /// Its name.
+    /// The name of the preset.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -130,12 +130,12 @@ impl FromStr for Preset {
     }
 }
 
-/// Why a parameter was refused.
+/// The reason why a parameter is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
     /// The key that has to change.
     pub key: String,
-    /// What is wrong and how to fix it.
+    /// The error and how to mend it.
     pub message: String,
 }
 
@@ -153,7 +153,8 @@ impl fmt::Display for ParamError {
 }
 impl core::error::Error for ParamError {}
 
-/// That a key, called `noun`, is none of those that are `known`; `guess` may name the one that was meant.
+/// The error for an unknown key, called `noun`: it lists the `known` keys; `guess` may name the one that was
+/// meant.
 #[must_use]
 pub fn unknown_key<'a>(noun: &str, guess: &str, known: impl Iterator<Item = &'a str>) -> String {
     format!("unknown {noun}{guess}; known here: {}", known.collect::<Vec<_>>().join(", "))
@@ -164,7 +165,7 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
     if holds { Ok(()) } else { Err(ParamError::new(key, message)) }
 }
 
-/// The key of a queue's table under which its classes stand, by their names.
+/// The key of a queue's table that holds its classes, by name.
 pub const CLASS_KEY: &str = "class";
 /// The key of a class that names its parent.
 pub const PARENT_KEY: &str = "parent";
@@ -172,8 +173,9 @@ pub const PARENT_KEY: &str = "parent";
 /// The [`source`](Param::source) of a parameter without a default that every scenario has to set.
 pub const MUST_BE_SET: &str = "must be set";
 
-/// The size of the buffer: the one parameter that every policy has. Unless it is set, it follows the rate of the
-/// link: [`LinkLimit`](crate::limit::LinkLimit), one for all, so that disciplines that are compared by name have the same.
+/// The size of the buffer, a parameter of every policy. Unless set, it follows the rate of the link by
+/// [`LinkLimit`](crate::limit::LinkLimit). All disciplines share this default, so that comparisons by name
+/// use one size.
 pub const LIMIT: Param = Param {
     name: "limit",
     symbol: "B",
@@ -200,13 +202,13 @@ impl Param {
         Self { name, symbol, kind, range: Range::Any, default: Some(default), paper, source, doc }
     }
 
-    /// The same parameter, with another value in the paper.
+    /// Sets the value of the paper.
     #[must_use]
     pub const fn in_paper(self, value: &'static str) -> Self {
         Self { paper: Paper::Is(value), ..self }
     }
 
-    /// The value with `preset`, as a scenario would write it, unless it is set.
+    /// The value with `preset`, as a scenario would write it, unless the parameter is set.
     #[must_use]
     pub const fn preset(&self, preset: Preset) -> Option<&'static str> {
         match (preset, self.paper) {
@@ -224,9 +226,8 @@ impl Param {
 
     /// Reads a value of this parameter; a name of a discipline is read by [`Catalog::parse`](crate::system::Catalog::parse) only.
     ///
-    /// # Errors
-    /// When `written` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
-    /// to write one.
+    /// When `written` is not a value of its [`kind`](Param::kind), or is a buffer of size zero; the message
+    /// says how to write one.
     pub fn parse<'a>(&self, written: impl Into<Written<'a>>) -> Result<Value, ParamError> {
         let written = written.into();
         let refuse = |message| ParamError::new(self.name, message);
@@ -250,30 +251,30 @@ impl Param {
 }
 
 impl Entry {
-    /// Its parameter called `name`.
+    /// The parameter called `name`.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.name == name)
     }
 }
 
-/// An entry and how its parameters are read.
+/// An entry with the function that reads its parameters.
 #[derive(Debug)]
 pub struct Known<T: 'static> {
     /// The entry.
     pub entry: &'static Entry,
-    /// Reads and checks its parameters.
+    /// Reads and checks the parameters.
     pub read: fn(&EntryArgs<'_>) -> Result<T, ParamError>,
-    /// The buffer policy of a scheduler unless a scenario names another; none for everything else.
+    /// The default buffer policy of a scheduler; none for other roles.
     pub default_policy: Option<&'static Entry>,
 }
 
-/// Parameters of an algorithm that has none.
+/// The parameters of an algorithm that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoParams;
 
 impl NoParams {
-    /// From the catalogue's values, of which there are none.
+    /// Reads the parameters from the catalogue's values.
     ///
     /// # Errors
     /// Never.
@@ -282,13 +283,13 @@ impl NoParams {
     }
 }
 
-/// Values by parameter. What is not set has that of the preset.
+/// Values by parameter. A parameter that is not set has the value of the preset.
 #[derive(Clone, Debug, Default)]
 pub struct Args {
     preset: Preset,
     set: BTreeMap<&'static str, Value>,
     classes: Vec<ClassArgs>,
-    /// Of the classes, by name.
+    /// The places of the classes, by name.
     places: BTreeMap<String, usize>,
 }
 
@@ -300,14 +301,14 @@ struct ClassArgs {
     args: Args,
 }
 
-/// A class as a table names it.
+/// A class as a scenario's table declares it.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedClass<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// The name of its parent; none of a root.
+    /// The name of the parent; none for a root.
     pub parent: Option<&'a str>,
-    /// The values of its parameters.
+    /// The values of the parameters.
     pub args: EntryArgs<'a>,
 }
 
@@ -315,31 +316,31 @@ pub struct NamedClass<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct EntryArgs<'a> {
     args: &'a Args,
-    /// Of the entry; a table has none.
+    /// The name of the entry; a table has none.
     name: &'static str,
     params: &'static [Param],
 }
 
 impl Args {
-    /// No values but those of `preset`.
+    /// A set without values of its own: `preset` applies.
     #[must_use]
     pub const fn of_preset(preset: Preset) -> Self {
         Self { preset, set: BTreeMap::new(), classes: Vec::new(), places: BTreeMap::new() }
     }
 
-    /// Which values the parameters have that are not set.
+    /// The values of parameters that are not set.
     #[must_use]
     pub const fn preset(&self) -> Preset {
         self.preset
     }
 
-    /// Changes it; what is set stays.
+    /// Changes the preset. Values that are set stay.
     pub(crate) fn set_preset(&mut self, preset: Preset) {
         self.preset = preset;
         self.classes.iter_mut().for_each(|class| class.args.preset = preset);
     }
 
-    /// The class called `name`, which may be new, for its values to be set.
+    /// The class called `name`, which is added if it is new.
     fn class(&mut self, name: &str) -> &mut ClassArgs {
         let at = match self.places.get(name) {
             Some(at) => *at,
@@ -353,12 +354,12 @@ impl Args {
         &mut self.classes[at]
     }
 
-    /// Makes a class called `name`.
+    /// Adds a class called `name`.
     pub(crate) fn add_class(&mut self, name: &str) {
         self.class(name);
     }
 
-    /// Gives the class `name` its parent.
+    /// Sets the parent of the class `name`.
     pub(crate) fn set_parent(&mut self, name: &str, parent: &str) {
         self.class(name).parent = Some(parent.to_owned());
     }
@@ -368,7 +369,7 @@ impl Args {
         self.class(name).args.put(param, value);
     }
 
-    /// Makes sizes of buffers in bandwidth-delay products those of a `round_trip`, in time.
+    /// Converts buffer sizes in bandwidth-delay products to times, with `round_trip` as the delay.
     pub fn size_by(&mut self, round_trip: Span) {
         let classes = self.classes.iter_mut().flat_map(|class| class.args.set.values_mut());
         for value in self.set.values_mut().chain(classes) {
@@ -379,7 +380,7 @@ impl Args {
         }
     }
 
-    /// The key of a size of a buffer in bandwidth-delay products, if there is one.
+    /// The key of a buffer size in bandwidth-delay products, if there is one.
     #[must_use]
     pub fn in_bdp(&self) -> Option<String> {
         let key = |args: &Self| {
@@ -389,7 +390,7 @@ impl Args {
         key(self).map(ToOwned::to_owned).or_else(|| self.classes.iter().find_map(of_class))
     }
 
-    /// Sets `param` to a value of its kind.
+    /// Sets `param` to a value of the kind of `param`.
     pub fn put(&mut self, param: &'static Param, value: Value) {
         self.set.insert(param.name, value);
     }
@@ -426,7 +427,7 @@ impl EntryArgs<'_> {
         UNSET.of(entry)
     }
 
-    /// The values of the paper of `entry`.
+    /// The values of the paper for `entry`.
     #[must_use]
     pub const fn of_paper(entry: &'static Entry) -> Self {
         static UNSET: Args = Args::of_preset(Preset::Paper);
@@ -449,14 +450,15 @@ impl EntryArgs<'_> {
         self.param(name).is_some()
     }
 
-    /// Whether `name` is set to another value than that of the preset.
+    /// Whether `name` is set to a value that differs from the preset's.
     pub(crate) fn is_changed(&self, name: &str) -> bool {
         let unset = self.param(name).and_then(|param| self.unset(param));
         self.args.set.contains_key(name) && self.value(name) != unset
     }
 
-    /// Refuses a parameter that is set to another value than that of the preset where it has no effect. Of each: its name, whether
-    /// it has none with the values of the others, and the reason with what to write.
+    /// Refuses a parameter that is set to another value than the preset's where it has no effect. Each item
+    /// holds the name, whether the parameter has no effect with the values of the others, and a reason that
+    /// says what to write.
     pub(crate) fn refuse_idle(&self, params: &[(&str, bool, &str)]) -> Result<(), ParamError> {
         match params.iter().find(|(name, is_idle, _)| *is_idle && self.is_changed(name)) {
             Some((name, _, message)) => Err(ParamError::new(name, *message)),
@@ -464,18 +466,18 @@ impl EntryArgs<'_> {
         }
     }
 
-    /// The value of `name`: as set, else that of the preset, else none.
+    /// The value of `name`: as set, else the preset's, else none.
     ///
     /// # Panics
-    /// When the entry has no such parameter or its value in the preset does not parse: a slip in the algorithm's own
-    /// file, which the test that builds every entry finds.
+    /// When the entry has no such parameter or its preset value does not parse: an error in the algorithm's
+    /// own file, which the test that builds every entry finds.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value> {
         let Some(param) = self.param(name) else { unreachable!("{} has no parameter `{name}`", self.name) };
         self.args.set.get(param.name).copied().or_else(|| self.unset(param))
     }
 
-    /// The value of a parameter that is not set: that of the preset, else none.
+    /// The value of a parameter that is not set: the preset's, else none.
     fn unset(&self, param: &Param) -> Option<Value> {
         let text = param.preset(self.args.preset)?;
         if let Kind::Discipline(_) = param.kind {
@@ -488,7 +490,8 @@ impl EntryArgs<'_> {
     }
 }
 
-/// A getter per kind for parameters with a default and, for kinds that some parameter has without one, a second.
+/// Getters by kind: one for parameters with a default, and one for parameters without, where a kind has such
+/// parameters.
 macro_rules! getters {
     ($($required:ident $(, $optional:ident)?: $kind:ident -> $type:ty;)*) => {
         impl EntryArgs<'_> {

@@ -1,8 +1,8 @@
 //! Randomness as an argument: named streams that do not disturb each other.
 //!
 //! A stream is derived from the seed of the run and the name of the component that draws from it, by a hash
-//! written here, so adding or renaming one component never shifts another's draws, and no release of a
-//! library moves a result.
+//! in this module. To add or rename a component therefore never shifts another's draws, and no release of a
+//! library changes a result.
 
 use core::fmt::{self, Write as _};
 
@@ -20,11 +20,11 @@ impl Stream {
         Self::from_hash(seed, fnv1a(name))
     }
 
-    /// As [`new`](Self::new), of a name that is made of parts, without a string for it.
+    /// As [`new`](Self::new), for a name that consists of parts, without an allocated string.
     #[must_use]
     pub fn named(seed: u64, name: fmt::Arguments<'_>) -> Self {
         let mut hash = Fnv1a::new();
-        // The hash takes all there is.
+        // The hash accepts every write.
         let _ = hash.write_fmt(name);
         Self::from_hash(seed, hash.0)
     }
@@ -40,7 +40,7 @@ impl Stream {
 
     /// A number in `0..n`. `n` must not be zero.
     ///
-    /// By multiplication (Lemire 2019, without the rejection step): for n < 2^32 the bias is below 2^-32.
+    /// Multiplication without the rejection step (Lemire 2019): for n < 2^32 the bias is below 2^-32.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }

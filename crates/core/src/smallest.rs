@@ -1,12 +1,12 @@
 //! The smallest of many keys, by flow: a tournament that is always played out.
 //!
-//! Schedulers ask with every packet, so a change plays its matches at once, from the leaf to the root or up to the
-//! first one that it does not change: O(log n). What a match needs in addition to the winner below is known
-//! beforehand, so it is fetched from memory while that match is on. Each match is one line of the cache: first
-//! eight keys meet, whose places say whose they are, then four winners at a time. Measured where every packet
-//! changes the smallest key, a heap of four children a place takes twice as long, at 1,000 flows as at
-//! 1,000,000, and matches of two take 1.5 times as long. [`Tree`] is for keys of which few changes are ever
-//! asked about.
+//! Schedulers ask with every packet, so a change plays its matches at once, from the leaf to the root or up
+//! to the first match whose result stays: O(log n). The inputs of a match other than the winner below are
+//! known beforehand, so they are fetched from memory while that winner is computed. Each match is one cache
+//! line: first eight keys meet, whose places give their indices, then four winners at a time. Measured where
+//! every packet changes the smallest key: a heap of four children a place takes twice as long, at 1,000 flows
+//! as at 1,000,000, and matches of two take 1.5 times as long. [`Tree`] suits keys that change more often
+//! than they are asked for.
 //!
 //! [`Tree`]: crate::tree::Tree
 
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 /// No key.
 const ABSENT: u64 = u64::MAX;
 
-/// Where the last winner stands, so that each four that meet begin at a multiple of four: `4i - 8 .. 4i - 4`
+/// The place of the last winner. It makes each group of four begin at a multiple of four: `4i - 8 .. 4i - 4`
 /// meet at `i`.
 const ROOT: usize = 3;
 
@@ -25,8 +25,8 @@ const ROOT: usize = 3;
 #[repr(align(64))]
 struct Eight([u64; 8]);
 
-/// A key and its index. Of two that meet the one with the lower index stands first, and wins unless the key of the other
-/// one is smaller.
+/// A key and its index. Of two winners that meet, the one with the lower index stands first, and wins unless
+/// the other key is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Winner {
     key: u64,
@@ -50,7 +50,7 @@ struct Four([Winner; 4]);
 impl Eight {
     const ABSENT: Self = Self([ABSENT; 8]);
 
-    /// Of the eight whose first index is `first`.
+    /// The winner of the eight whose first index is `first`.
     fn winner(&self, first: usize) -> Winner {
         let entry = |i: usize| Winner { key: self.0[i], index: i as u64 };
         let pair = |i| entry(i).meets(entry(i + 1));
@@ -64,14 +64,14 @@ impl Four {
 
     #[inline]
     fn winner(&self) -> Winner {
-        // Places meet, as those of leaves do: one index is loaded, not four.
+        // Places meet, as in leaves: one index is loaded, not four.
         let at = |i: usize| Winner { key: self.0[i].key, index: i as u64 };
         let Winner { key, index } = at(0).meets(at(1)).meets(at(2).meets(at(3)));
         Winner { key, index: self.0[index as usize & 3].index }
     }
 }
 
-/// Keys below `u64::MAX` by index, with the smallest at hand. Equal keys: the lower index wins.
+/// The smallest of many keys below `u64::MAX`, by index. Of equal keys the lower index wins.
 #[derive(Clone, Debug)]
 pub(crate) struct Smallest {
     leaves: Vec<Eight>,
@@ -95,7 +95,7 @@ impl Smallest {
         self.leaves.get(index / 8).is_some_and(|eight| eight.0[index % 8] != ABSENT)
     }
 
-    /// Sets the key of `index`, which may be new.
+    /// Sets the key of `index`, which is added if it is new.
     #[inline]
     pub fn set(&mut self, index: usize, key: u64) {
         if index / 8 >= self.leaves.len() {
@@ -104,21 +104,21 @@ impl Smallest {
         self.replace(index, key);
     }
 
-    /// Takes `index` out, if it is in.
+    /// Removes `index`, if present.
     pub fn remove(&mut self, index: usize) {
         if self.contains(index) {
             self.replace(index, ABSENT);
         }
     }
 
-    /// Makes every key smaller by `by`, which no key is below.
+    /// Subtracts `by` from every key. No key may be below `by`.
     pub fn shift(&mut self, by: u64) {
         let keys = self.leaves.iter_mut().flat_map(|eight| &mut eight.0);
         keys.filter(|key| **key != ABSENT).for_each(|key| *key -= by);
         self.play();
     }
 
-    /// Takes all out.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.leaves.fill(Eight::ABSENT);
         self.fours.fill(Four::ABSENT);
@@ -146,7 +146,7 @@ impl Smallest {
         }
     }
 
-    /// Makes room for `n` times eight leaves and plays every match: O(n), each time for twice as many.
+    /// Makes room for `n` times eight leaves and plays every match: O(n). Each call doubles the room.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, n: usize) {
@@ -174,7 +174,7 @@ impl Smallest {
         }
     }
 
-    /// The memory that its keys take.
+    /// The memory of the keys, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.leaves.capacity() * size_of::<Eight>() + self.fours.capacity() * size_of::<Four>()
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn an_index_takes_at_most_23_bytes() {
-        // Leaves for twice as many have just been made, 2·8 bytes each, and above them twice as many places
-        // as there are winners: 16·(1 + 2/3)/8 bytes for each leaf.
+        // The leaves have just doubled, 2·8 bytes each, and twice as many places as there are winners stand
+        // above them: 16·(1 + 2/3)/8 bytes for each leaf.
         let mut tree = Smallest::new();
         let mut most = 0;
         for index in 0..100_000 {

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a short way to make a packet, and a sink that remembers.
+//! Helpers that the tests of this crate share: a short way to make a packet, and a sink that records.
 //!
 //! The integration tests include this file by its path, so it names what it needs by way of `super`.
 
@@ -12,7 +12,7 @@ pub fn packet(id: u32, flow: u32, size: u64) -> SimplePacket {
     SimplePacket::new(id, FlowId(flow), Bytes::new(size))
 }
 
-/// Keeps what a discipline reported.
+/// Records the reports of a discipline.
 #[derive(Debug, Default, PartialEq)]
 pub struct Log {
     pub dropped: Vec<(Time, u32, DropReason)>,

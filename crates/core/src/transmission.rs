@@ -1,8 +1,8 @@
-//! How long a transmitter needs for each packet, so that no rate drifts.
+//! The transmission time of each packet, without drift of the rate.
 //!
-//! A packet's time is rounded down to nanoseconds, and the rest is carried to the next packet: n packets take
-//! what n packets take, to the nanosecond. Cost: an addition and a comparison per packet; a division when the
-//! size differs from that of the packet before.
+//! A packet's time is rounded down to nanoseconds, and the remainder is carried to the next packet: the total
+//! of n packets is exact to the nanosecond. Cost: an addition and a comparison per packet; a division when
+//! the size differs from the previous packet's.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -12,15 +12,15 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Transmission {
     rate: Rate,
-    /// Bit-nanoseconds of transmission time left over from rounding down, below `rate`.
+    /// The remainder of rounding down, in bit-nanoseconds; below `rate`.
     remainder: u64,
-    /// The size that was divided last, with the quotient and the remainder of its bit-nanoseconds by the
-    /// rate: most packets of a link have one size, and a division costs more than all else here.
+    /// The last size that was divided, with the quotient and the remainder of its bit-nanoseconds by the
+    /// rate. Most packets of a link have one size, and a division costs more than the rest of this module.
     divided: (Bytes, u64, u64),
 }
 
 impl Transmission {
-    /// At `rate`.
+    /// A transmitter of `rate`.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate, remainder: 0, divided: (Bytes::ZERO, 0, 0) }
@@ -32,10 +32,10 @@ impl Transmission {
         self.rate
     }
 
-    /// The time of the next packet, which has `size`.
+    /// The transmission time of the next packet, which has `size`.
     ///
     /// # Panics
-    /// At a rate of zero, which never gets a packet out: do not ask.
+    /// When the rate is zero, at which no transmission ends.
     #[inline(always)]
     pub fn time(&mut self, size: Bytes) -> Span {
         let rate = self.rate.as_bit();

@@ -1,21 +1,21 @@
-//! A summary of many changing leaves: a tree over flow indices that is brought up to date when asked.
+//! A summary of many changing leaves: a tree over flow indices, updated when it is read.
 //!
-//! Every inner place sums up the two below it: the [`Largest`] makes it a tournament whose winner is found
-//! from the root, the [`Sum`] makes it a wheel of fortune on which each leaf has its part. Leaves change with
-//! every packet but are asked for only when a buffer overflows, so a change is just noted, and the places
-//! above it are worked out with the next question: O(1) per change and O(log n) per leaf changed since the
-//! last question, at most O(n) together.
+//! Every inner place sums up the two below it: [`Largest`] makes it a tournament whose winner is found from
+//! the root, [`Sum`] makes it a roulette wheel on which each leaf has its part. Leaves change with every
+//! packet but are read only when a buffer overflows, so a change only marks its leaf, and the next question
+//! recomputes the places above it: O(1) per change and O(log n) per leaf changed since the last question, at
+//! most O(n) in total.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::random::Stream;
 
-/// What a place says of the leaves below it.
+/// The summary of the leaves below a place.
 pub(crate) trait Summary: Copy + PartialEq {
-    /// Of a leaf that is not there.
+    /// The summary of an absent leaf.
     const ABSENT: Self;
-    /// Of the leaves of both, of which `self` stands before `right`.
+    /// The summary of two neighbours, `self` before `right`.
     fn join(self, right: Self) -> Self;
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Largest {
 }
 
 impl Largest {
-    /// Of a leaf with a finite `key`.
+    /// The summary of a leaf with a finite `key`.
     pub const fn of(key: f64) -> Self {
         Self { key, count: 1 }
     }
@@ -46,7 +46,8 @@ impl Summary for Largest {
     }
 }
 
-/// The sum of keys that are not negative. Worked out anew from the leaves, so errors do not pile up.
+/// The sum of keys that are not negative. Each update recomputes it from the leaves, so errors do not
+/// accumulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sum(pub f64);
 
@@ -57,13 +58,13 @@ impl Summary for Sum {
     }
 }
 
-/// Leaves by index, with their summary at hand.
+/// Leaves by index, with their summary.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<T> {
     /// Place 1 is the root; those below `i` are `2i` and `2i + 1`; the second half are the leaves.
     places: Vec<T>,
     is_stale: Vec<bool>,
-    /// The leaves that changed since the places above them were worked out.
+    /// The leaves that changed since the places above them were recomputed.
     stale: Vec<u32>,
 }
 
@@ -72,7 +73,7 @@ impl<T: Summary> Tree<T> {
         Self { places: vec![T::ABSENT; 2], is_stale: vec![false], stale: Vec::new() }
     }
 
-    /// The memory that its leaves take.
+    /// The memory of the leaves, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let places = self.places.capacity() * size_of::<T>();
@@ -99,7 +100,7 @@ impl<T: Summary> Tree<T> {
 
     /// The summary of all leaves.
     pub fn root(&mut self) -> T {
-        // Following a leaf up costs log n, working out all places n.
+        // An update from one leaf costs log n, of all places n.
         let depth = self.leaves().ilog2() as usize;
         if self.stale.len() * depth < self.leaves() {
             while let Some(index) = self.stale.pop() {
@@ -131,7 +132,7 @@ impl<T: Summary> Tree<T> {
         }
     }
 
-    /// Works out the places above a leaf, as far up as they change.
+    /// Recomputes the places above a leaf, as far up as they change.
     fn follow(&mut self, index: usize) {
         let mut place = (self.leaves() + index) / 2;
         while place >= 1 {
@@ -146,7 +147,7 @@ impl<T: Summary> Tree<T> {
 }
 
 impl Tree<Largest> {
-    /// An index with the largest key, each as likely as the others; none if there is no leaf.
+    /// An index with the largest key, uniformly at random among equal ones; none if there is no leaf.
     pub fn largest(&mut self, random: &mut Stream) -> Option<usize> {
         let best = self.root();
         let mut before = match best.count {
@@ -178,7 +179,7 @@ impl Tree<Sum> {
         let (mut rest, mut place) = (u * sum, 1);
         while place < self.leaves() {
             let (Sum(left), Sum(right)) = (self.places[2 * place], self.places[2 * place + 1]);
-            // What is left may be rounded up to the sum; a part that is empty has no place on the wheel.
+            // The remainder may be rounded up to the sum; an empty part has no place on the wheel.
             let goes_right = rest >= left && right > 0.0;
             if goes_right {
                 rest -= left;
@@ -210,11 +211,11 @@ mod tests {
                 let present = Largest::of(f64::from(key) - 5.0);
                 tournament.set(index, if key > 0 { present } else { Largest::ABSENT });
                 wheel.set(index, Sum(f64::from(key)));
-                // Now after one change, now after many.
+                // Some questions come after one change, others after many.
                 if ask < 5 {
                     let best = keys.iter().copied().max().filter(|&key| key > 0);
                     prop_assert_eq!(tournament.largest(&mut random).map(|index| keys[index]), best);
-                    // Whole numbers add up without error: each unit of the sum is met at its own place.
+                    // Whole numbers add without error: each unit of the sum has its own place.
                     let units: Vec<usize> = (0..300).flat_map(|i| vec![i; usize::from(keys[i])]).collect();
                     for (unit, &index) in (0..).zip(&units) {
                         let u = (f64::from(unit) + 0.5) / units.len() as f64;
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn each_of_equals_is_as_likely_wherever_it_stands() {
-        // 65 leaves of a tree for 128: the last has half of the tree for itself.
+        // A tree for 128 leaves holds 65: the last one has half of the tree for itself.
         let (mut tree, mut random, mut counts) = (Tree::new(), Stream::new(1, "ties"), [0_u32; 70]);
         (0..70).for_each(|index| tree.set(index, Largest::of(if index < 65 { 2.0 } else { 1.0 })));
         (0..65_000).for_each(|_| counts[tree.largest(&mut random).unwrap()] += 1);

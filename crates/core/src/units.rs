@@ -25,7 +25,7 @@ use core::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 pub use text::UnitError;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
-/// Of a packet. Chosen: three digits after the point.
+/// The parts of a packet that [`MeanPackets`] counts. Chosen: three digits after the point.
 const THOUSANDTHS: u64 = 1_000;
 
 /// A point in time: nanoseconds since the start of the run.
@@ -53,7 +53,7 @@ pub struct Bytes(u64);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Packets(u64);
 
-/// A mean number of packets, in thousandths of a packet: what an average queue is compared with.
+/// A mean number of packets, in thousandths of a packet, for thresholds of an average queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MeanPackets(u64);
 
@@ -82,14 +82,14 @@ impl TicketRate {
     }
 }
 
-/// `n` as a float: the nearest, and 2^63 from there on. A processor converts integers with a sign in one instruction,
-/// others in six.
+/// Converts `n` to the nearest float, at most 2^63. A processor converts signed integers in one instruction,
+/// unsigned ones in six.
 #[inline]
 pub(crate) fn float(n: u64) -> f64 {
     n.min(i64::MAX as u64) as f64
 }
 
-/// The larger of two numbers, neither of which is NaN: `f64::max`, for which one may be, takes six instructions.
+/// The larger of two numbers, neither of which may be NaN. `f64::max` allows NaN and takes six instructions.
 #[inline]
 pub(crate) fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
@@ -98,7 +98,7 @@ pub(crate) fn larger(a: f64, b: f64) -> f64 {
 impl Time {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than every time a run can reach.
+    /// Later than any time of a run.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `ns` nanoseconds after the start of the run.
@@ -134,9 +134,9 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// An empty span.
     pub const ZERO: Self = Self(0);
-    /// Longer than every run.
+    /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `ns` nanoseconds.
@@ -187,7 +187,7 @@ impl Span {
 }
 
 impl Rate {
-    /// Nothing per second.
+    /// A rate of zero.
     pub const ZERO: Self = Self(0);
 
     /// `n` bits per second.
@@ -246,7 +246,7 @@ impl Bytes {
     pub const fn new(n: u64) -> Self {
         Self(n)
     }
-    /// The count.
+    /// The number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -272,7 +272,7 @@ impl Packets {
     pub const fn new(n: u64) -> Self {
         Self(n)
     }
-    /// The count.
+    /// The number of packets.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -288,15 +288,15 @@ impl MeanPackets {
     /// The number of packets.
     #[must_use]
     pub const fn get(self) -> f64 {
-        // The quotient of whole numbers is the double nearest to the decimal: 2.5p is 2.5.
+        // A quotient of whole numbers is the double nearest to the decimal: 2.5p is 2.5.
         self.0 as f64 / THOUSANDTHS as f64
     }
 }
 
 impl Ratio {
-    /// Never, or nothing.
+    /// Zero: never, or nothing.
     pub const ZERO: Self = Self(0.0);
-    /// Always, or all.
+    /// One: always, or all.
     pub const ONE: Self = Self(1.0);
 
     /// `value`, if it lies in 0..=1.
@@ -304,10 +304,10 @@ impl Ratio {
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
-    /// `value` moved into 0..=1; NaN becomes 0.
+    /// `value` clamped to 0..=1; NaN becomes 0.
     #[must_use]
     pub const fn clamped(value: f64) -> Self {
-        // max returns the other operand for NaN.
+        // `max` returns the other operand for NaN.
         Self(value.max(0.0).min(1.0))
     }
     /// The number.
@@ -331,7 +331,7 @@ impl Weight {
     pub const fn get(self) -> f64 {
         self.0
     }
-    /// The smaller one.
+    /// The smaller of two weights.
     #[must_use]
     pub const fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
@@ -368,7 +368,7 @@ impl Mul<u64> for Span {
     }
 }
 
-/// Counts add and subtract; subtraction below zero is a bug and is caught by overflow checks.
+/// Counts add and subtract. A result below zero is a bug, which overflow checks catch.
 macro_rules! additive {
     ($($unit:ident),*) => { $(
         impl Add for $unit {

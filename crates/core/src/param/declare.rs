@@ -1,4 +1,4 @@
-//! One declaration of a component's parameters: the struct, its rows of the catalogue and its reader follow.
+//! The declaration of a component's parameters: the struct, its rows of the catalogue and its reader.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,14 +11,14 @@ use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// A type that a parameter can have.
 pub trait Setting: Sized + Debug {
-    /// What its values are in a scenario.
+    /// The kind of its values in a scenario.
     const KIND: Kind;
 
-    /// From a value of that kind; none if the parameter has none.
+    /// Converts a value of that kind; none if the parameter has no value.
     fn of(value: Option<Value>) -> Option<Self>;
 }
 
-/// One of the words of [`Param::one_of`], or a name of [`Param::discipline`].
+/// A word of [`Param::one_of`], or a name of [`Param::discipline`].
 impl Setting for &'static str {
     const KIND: Kind = Kind::Choice(&[]);
     fn of(value: Option<Value>) -> Option<Self> {
@@ -58,7 +58,7 @@ settings! {
     Switch: bool;
 }
 
-/// Larger counts are as good as the largest: those who bound one refuse it.
+/// Larger counts saturate: a parameter with an upper bound refuses them.
 macro_rules! counts {
     ($($type:ty),*) => {
         $(impl Setting for $type {
@@ -71,12 +71,12 @@ macro_rules! counts {
 }
 counts!(u32, usize);
 
-/// Parameters that are set and read back one by one, as texts: `params!` makes them so with `text`.
+/// Parameters that are set and read back one by one, as texts. `params!` with `text` implements it.
 pub trait ByName {
-    /// All of them.
+    /// All parameters.
     const PARAMS: &'static [Param];
 
-    /// Sets the parameter `name` to what `text` says, or says what is wrong with that; none if there is no such parameter.
+    /// Sets the parameter `name` from `text`, or returns the error; none if there is no such parameter.
     fn put(&mut self, name: &str, text: &str) -> Option<Result<(), ParamError>>;
 
     /// The parameter `name` as a text that sets it; none if there is no such parameter.
@@ -86,7 +86,7 @@ pub trait ByName {
 /// The value of the parameter `name` of `params`. If the entry of `args` has no such parameter, its default.
 ///
 /// # Errors
-/// When it has to be set and is not.
+/// When a required parameter is not set.
 pub fn read<T: Setting>(args: &EntryArgs<'_>, params: &'static [Param], name: &str) -> Result<T, ParamError> {
     let of_others = || params.iter().find(|param| param.name == name).and_then(|param| args.unset(param));
     let value = if args.has(name) { args.value(name) } else { of_others() };
@@ -95,15 +95,16 @@ pub fn read<T: Setting>(args: &EntryArgs<'_>, params: &'static [Param], name: &s
     })
 }
 
-/// The parts of a declaration.
+/// Constructors and modifiers for declarations.
 impl Param {
-    /// A parameter with a default, and where that comes from. Its name, kind and doc are those of a field of [`params!`](crate::params).
+    /// A parameter with a default and the source of the default. A field of [`params!`](crate::params)
+    /// supplies its name, kind and doc.
     #[must_use]
     pub const fn of(default: &'static str, source: &'static str) -> Self {
         Self { default: Some(default), ..Self::unset(source) }
     }
 
-    /// A parameter that has no value unless it is set: its doc says what that means.
+    /// A parameter without a default; its doc states the effect of leaving it out.
     #[must_use]
     pub const fn unset(source: &'static str) -> Self {
         let (kind, range, paper) = (Kind::Switch, Range::Any, Paper::AsDefault);
@@ -116,49 +117,49 @@ impl Param {
         Self::unset(MUST_BE_SET)
     }
 
-    /// The same, with the paper's symbol.
+    /// Sets the paper's symbol.
     #[must_use]
     pub const fn symbol(self, symbol: &'static str) -> Self {
         Self { symbol, ..self }
     }
 
-    /// The same, without a value in the paper, which has nothing of the kind.
+    /// Declares that the paper has no such parameter and thus no value.
     #[must_use]
     pub const fn not_in_paper(self) -> Self {
         Self { paper: Paper::Unset, ..self }
     }
 
-    /// The same, of which only these values are allowed.
+    /// Restricts the values to `range`.
     #[must_use]
     pub const fn within(self, range: Range) -> Self {
         Self { range, ..self }
     }
 
-    /// The same, with what users read of it, for a parameter that several components have.
+    /// Sets the description for users, for a parameter that several components share.
     #[must_use]
     pub const fn doc(self, doc: &'static str) -> Self {
         Self { doc, ..self }
     }
 
-    /// The same, of which only these words can be chosen.
+    /// Restricts the values to `words`.
     #[must_use]
     pub const fn one_of(self, words: &'static [&'static str]) -> Self {
         Self { kind: Kind::Choice(words), ..self }
     }
 
-    /// The same, of a kind that its type alone reads.
+    /// Sets a kind that only the type of the field can read, described by `description`.
     #[must_use]
     pub const fn own(self, description: &'static str) -> Self {
         Self { kind: Kind::Own(description), ..self }
     }
 
-    /// The same, of which the names of the disciplines can be chosen that can stand there.
+    /// Makes the values the names of the disciplines that can stand `inside` another.
     #[must_use]
     pub const fn discipline(self, inside: Inside) -> Self {
         Self { kind: Kind::Discipline(inside), ..self }
     }
 
-    /// The same, as a field of this name and kind, with this doc unless it has one.
+    /// Sets the name, the kind and, unless it has one, the doc of the field that declares the parameter.
     #[must_use]
     pub const fn field(self, name: &'static str, kind: Kind, doc: &'static str) -> Self {
         let kind = if matches!(self.kind, Kind::Choice(_) | Kind::Discipline(_) | Kind::Own(_)) {
@@ -170,7 +171,7 @@ impl Param {
         Self { name, kind, doc, ..self }
     }
 
-    /// What this does not say, as `other` says it: name, symbol, kind and doc.
+    /// Takes name, symbol, kind and, if missing, doc from `other`.
     #[must_use]
     pub(crate) const fn or(self, other: &Self) -> Self {
         let doc = if self.doc.is_empty() { other.doc } else { self.doc };
@@ -178,7 +179,7 @@ impl Param {
     }
 }
 
-/// How many parameters these lists have.
+/// The number of parameters in all lists.
 #[must_use]
 pub const fn total(lists: &[&[Param]]) -> usize {
     let (mut total, mut at) = (0, 0);
@@ -189,7 +190,7 @@ pub const fn total(lists: &[&[Param]]) -> usize {
     total
 }
 
-/// These lists in one, which holds [`total`] parameters.
+/// Joins the lists to one of [`total`] parameters.
 #[must_use]
 pub const fn concat<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
     assert!(total(lists) == N, "a parameter would be left out");
@@ -207,7 +208,7 @@ pub const fn concat<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
     all
 }
 
-/// The list with these parameters in place of those of their names.
+/// Replaces parameters of the list by those of the same names.
 #[must_use]
 pub const fn replace<const N: usize>(list: &[Param], with: &[(&str, Param)]) -> [Param; N] {
     let mut all: [Param; N] = concat(&[list]);
@@ -238,8 +239,8 @@ const fn equal(a: &str, b: &str) -> bool {
     true
 }
 
-/// Declares the parameters of a component, each once: from it follow the struct, its list `PARAMS` for the [`Entry`](super::Entry), and
-/// `from_args`, which reads them.
+/// Declares the parameters of a component, each once: the struct, its list `PARAMS` for the
+/// [`Entry`](super::Entry), and `from_args`, which reads them, follow.
 ///
 /// ```text
 /// params! {
@@ -254,18 +255,21 @@ const fn equal(a: &str, b: &str) -> bool {
 /// }
 /// ```
 ///
-/// `field: Type => function,` is no parameter: `function` makes it of the [`EntryArgs`], or an error.
-/// `field: Type = param => function,` is a parameter whose value `function` makes of them, such as one that follows another unless set.
+/// `field: Type => function,` is no parameter: `function` makes the field from the [`EntryArgs`], or returns
+/// an error. `field: Type = param => function,` is a parameter whose value `function` makes from them, such
+/// as one that follows another unless set.
 ///
-/// The type of a field is a [`Setting`]: its kind in a scenario, an `Option` where a scenario may leave it out without a default, or an
-/// enum of [`choice!`](crate::choice!). The line above a field is what users read of it; a field whose [`Param`] is shared, and has a `doc` of its own, needs
-/// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`] and refuses values that contradict
-/// each other.
+/// The type of a field is a [`Setting`]: its kind in a scenario, an `Option` where a scenario may leave it
+/// out without a default, or an enum of [`choice!`](crate::choice!). The doc comment of a field is its
+/// description for users. A field whose [`Param`] is shared and has a `doc` of its own needs none. The
+/// optional `check` gets the parameters and the [`EntryArgs`] and refuses values that contradict each other.
 ///
-/// `text: TRAIT` in place of a check is for a struct whose parameters are set one by one, `ByName`, as texts
-/// that `TRAIT::read` and `TRAIT::write` of the types of its fields know. It has no `from_args`.
+/// `text: TRAIT` in place of a check declares a struct whose parameters are set one by one as texts
+/// ([`ByName`]). `TRAIT::read` and `TRAIT::write` of the field types parse and print them. There is no
+/// `from_args`.
 ///
-/// `..LIST,` puts the parameters of a list here, which a function reads: for a part whose parameters do not all stand in one place.
+/// `..LIST,` adds the parameters of a list, which a function reads: for parts whose parameters do not all
+/// stand in one place.
 #[macro_export]
 macro_rules! params {
     (
@@ -283,7 +287,7 @@ macro_rules! params {
         $crate::params!(@ [$(#[$meta])* $vis $name] [text: $text] [] [] $($fields)*);
     };
 
-    // A parameter, with what users read of it.
+    // A parameter with a description for users.
     (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
         $(#[doc = $doc:literal])+ $field:ident: $type:ty = $param:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check
@@ -295,7 +299,7 @@ macro_rules! params {
             $($rest)*
         );
     };
-    // One whose value a function makes.
+    // A parameter whose value a function makes.
     (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
         $(#[doc = $doc:literal])+ $field:ident: $type:ty = $param:expr => $read:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check
@@ -307,7 +311,7 @@ macro_rules! params {
             $($rest)*
         );
     };
-    // One that is shared, and has that already.
+    // A shared parameter, which has a description.
     (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*] $field:ident: $type:ty = $param:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check
             [$($lists)* &[$param.field(stringify!($field), <$type as $crate::param::Setting>::KIND, "")],]
@@ -318,7 +322,7 @@ macro_rules! params {
             $($rest)*
         );
     };
-    // What is no parameter, such as classes, by a function of the values.
+    // A field that is no parameter, such as classes, made by a function of the values.
     (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
         $(#[doc = $doc:literal])* $field:ident: $type:ty => $read:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check [$($lists)*]
@@ -329,7 +333,7 @@ macro_rules! params {
             $($rest)*
         );
     };
-    // Those of a part.
+    // The parameters of a part.
     (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
         $(#[doc = $doc:literal])* ..$field:ident: $type:ty $(where { $($own:ident: $param:expr),* $(,)? })?, $($rest:tt)*) => {
         $crate::params!(@ $head $check
@@ -341,11 +345,11 @@ macro_rules! params {
             $($rest)*
         );
     };
-    // Those of a list, which a function reads.
+    // The parameters of a list, which a function reads.
     (@ $head:tt $check:tt [$($lists:tt)*] $done:tt ..$list:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check [$($lists)* $list,] $done $($rest)*);
     };
-    // All of them, one by one.
+    // Parameters that are set one by one.
     (@ [$(#[$meta:meta])* $vis:vis $name:ident] [text: $text:ident] $lists:tt
         [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty = |$args:ident| $read:expr })*]) => {
         $crate::params!(@struct [$(#[$meta])* $vis $name] $lists [$({ $(#[doc = $doc])* $field: $type })*]);
@@ -374,10 +378,10 @@ macro_rules! params {
         $crate::params!(@struct [$(#[$meta])* $vis $name] $lists [$({ $(#[doc = $doc])* $field: $type })*]);
 
         impl $name {
-            /// From the catalogue's values.
+            /// Reads the parameters from the catalogue's values.
             ///
             /// # Errors
-            /// When they contradict each other.
+            /// When values contradict each other.
             pub fn from_args(args: &$crate::param::EntryArgs<'_>) -> Result<Self, $crate::param::ParamError> {
                 let params = Self { $($field: { let $args = args; $read },)* };
                 $(($check)(&params, args)?;)?
@@ -394,7 +398,7 @@ macro_rules! params {
         }
 
         impl $name {
-            /// Its parameters, as the catalogue lists them.
+            /// The parameters, as the catalogue lists them.
             pub const PARAMS: &'static [$crate::param::Param] = {
                 const LISTS: &[&[$crate::param::Param]] = &[$($lists)*];
                 const ALL: [$crate::param::Param; $crate::param::total(LISTS)] = $crate::param::concat(LISTS);

@@ -1,4 +1,4 @@
-//! What the values of a parameter are: how they are described, written and read.
+//! The kinds of parameter values: their description, text form and reader.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -10,7 +10,7 @@ use super::{Inside, Param};
 use crate::limit::{BufferSize, Threshold};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time, UnitError};
 
-/// What the values of a parameter are, and so how they are written.
+/// The kind of a parameter's values, which determines how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The size of a buffer in packets, bytes or time of its link: `"50p"`, `"64kB"`, `"100ms"`.
@@ -39,13 +39,14 @@ pub enum Kind {
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// The name of a discipline that can stand there: [`Catalog::inside`](crate::system::Catalog::inside) lists them.
+    /// The name of a discipline that can stand inside another:
+    /// [`Catalog::inside`](crate::system::Catalog::inside) lists them.
     Discipline(Inside),
     /// A string that is not empty.
     Text,
-    /// A string, or a whole number, of a form that its reader knows; written for example like this.
+    /// A string or a whole number in a form that its reader knows; the text is an example.
     Form(&'static str),
-    /// What its type alone reads, described like this.
+    /// A form that only the type of the field reads; the text describes it.
     Own(&'static str),
     /// A list of strings.
     Texts,
@@ -65,29 +66,29 @@ pub enum Kind {
     Map(&'static [Param]),
     /// A list of tables with these keys.
     Tables(&'static [Param]),
-    /// A table whose key `kind` names one of these, or just the name as a string.
+    /// A table whose key `kind` names one of these variants, or the name alone as a string.
     Variants(&'static [Variant]),
-    /// What is described elsewhere under the first, such as `queue`; written for example like the second.
+    /// A value that is described elsewhere under the first name, such as `queue`; the second is an example.
     Defined(&'static str, &'static str),
-    /// What another key would take.
+    /// Any value of another key.
     Any,
 }
 
 /// One of several forms of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// The value of its key `kind`.
+    /// The value of the key `kind`.
     pub name: &'static str,
-    /// What it is.
+    /// The description.
     pub doc: &'static str,
-    /// Its other keys.
+    /// The other keys.
     pub params: &'static [Param],
 }
 
-/// Which values of its kind a parameter allows.
+/// The values of its kind that a parameter allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// All.
+    /// All values.
     Any,
     /// Zero or more.
     FromZero,
@@ -95,15 +96,15 @@ pub enum Range {
     AboveZero,
     /// Above one.
     AboveOne,
-    /// From one to this.
+    /// From one to this number.
     UpTo(u64),
 }
 
 impl Range {
-    /// Whether it has `value`, of `kind`, which was written as `text`.
+    /// Checks that the range contains `value`, of `kind`, which was written as `text`.
     ///
     /// # Errors
-    /// When it has not; the message says what it has.
+    /// When it does not; the message states the range.
     pub fn check(self, kind: Kind, value: Value, text: &str) -> Result<(), UnitError> {
         let number = match value {
             Value::Bytes(bytes) => bytes.get() as f64,
@@ -131,7 +132,7 @@ impl Range {
 }
 
 impl Kind {
-    /// What its values are, for people.
+    /// The description of its values for users.
     #[must_use]
     pub fn describe(self) -> String {
         let description = match self {
@@ -154,7 +155,7 @@ impl Kind {
         description.to_owned()
     }
 
-    /// A value, as TOML.
+    /// An example value, as TOML.
     #[must_use]
     pub fn example(self) -> String {
         let example = match self {
@@ -200,7 +201,8 @@ impl Kind {
 pub enum Value {
     /// The size of a buffer.
     Limit(BufferSize),
-    /// The size of a buffer in bandwidth-delay products, above 0. Only who knows the flows can [replace](super::Args::size_by) it.
+    /// The size of a buffer in bandwidth-delay products, above 0. A caller that knows the flows
+    /// [replaces](super::Args::size_by) it by a time.
     Bdp(f64),
     /// A number of packets.
     Packets(Packets),
@@ -224,11 +226,11 @@ pub enum Value {
     Count(u64),
     /// On or off.
     Switch(bool),
-    /// One of the words of [`Kind::Choice`], or a name of [`Kind::Discipline`].
+    /// A word of [`Kind::Choice`], or a name of [`Kind::Discipline`].
     Choice(&'static str),
 }
 
-/// A value as a file has it, before a parameter says what it stands for.
+/// A value as a file contains it, before a parameter interprets it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Written<'a> {
     /// A string, such as `"50p"`.
@@ -247,7 +249,7 @@ impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for Written<'a> {
     }
 }
 
-/// As it was written, a string without quotes.
+/// Prints the value as written; strings have no quotes.
 impl fmt::Display for Written<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -260,10 +262,10 @@ impl fmt::Display for Written<'_> {
 }
 
 impl Kind {
-    /// What `written` stands for.
+    /// Interprets `written` as a value of this kind.
     ///
     /// # Errors
-    /// When it is not of this kind, or a kind of more than one value; the message says how to write one.
+    /// When it is not of this kind, or when the kind is a list or a table; the message says how to write one.
     pub fn read(self, written: Written<'_>) -> Result<Value, UnitError> {
         Ok(match (self, written) {
             (Self::Switch, Written::Switch(on)) => Value::Switch(on),
@@ -315,7 +317,7 @@ impl Kind {
     }
 }
 
-/// So many bandwidth-delay products.
+/// A number of bandwidth-delay products.
 fn bdp(number: &str) -> Option<Value> {
     number.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0).map(Value::Bdp)
 }

@@ -1,32 +1,34 @@
-//! What holds of an entry of the catalogue, for those who choose by that instead of by names.
+//! The properties of an entry of the catalogue, for choices by property instead of by name.
 
 use super::Entry;
 use crate::flow_setting::Heeds;
 use crate::packet::LabelKind;
 
-/// What holds of a discipline with any values of its parameters. Of an entry that is no discipline nothing does.
+/// Properties of a discipline that hold with any values of its parameters. Entries that are no discipline
+/// have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
-    /// What it heeds of flows with some values of its parameters, also where that is heeded by what stands inside it.
+    /// The flow settings that it, or a discipline inside it, heeds with some values of its parameters.
     pub heeds: &'static [Heeds],
     /// The kind of label that it writes on packets.
     pub writes: Option<LabelKind>,
-    /// The kind of label that it goes by.
+    /// The kind of label that its decisions depend on.
     pub reads: Option<LabelKind>,
-    /// What it goes by that flows have and hosts do not: it cannot divide among hosts.
+    /// The property of flows, absent from hosts, that its decisions depend on: it cannot divide among hosts.
     pub goes_by: Option<GoesBy>,
-    /// Where it can stand inside another.
+    /// Where it can stand inside another discipline.
     pub inside: Inside,
-    /// What it does about the shares of flows.
+    /// How it treats the shares of flows.
     pub shares: Shares,
-    /// What its classes are, if flows are given any.
+    /// The entry of its classes, if flows are assigned to classes.
     pub classes: Option<&'static Entry>,
-    /// Whether it divides the rate set for its link, and leaves the rest unused while the link is faster.
+    /// Whether it divides the rate that is set for its link, and leaves the excess unused while the link is
+    /// faster.
     pub divides_set_rate: bool,
 }
 
 impl Traits {
-    /// None of them.
+    /// No properties.
     pub const NONE: Self = Self {
         heeds: &[],
         writes: None,
@@ -39,7 +41,7 @@ impl Traits {
     };
 }
 
-/// What a discipline goes by that packets or flows have and hosts do not.
+/// A property of packets or flows, absent from hosts, that a discipline's decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GoesBy {
     /// Colours.
@@ -50,13 +52,13 @@ pub enum GoesBy {
     Customers,
     /// Classes.
     Classes,
-    /// Which flows are real-rate, and what they need.
+    /// Which flows are real-rate, and the rates that they need.
     RealRate,
-    /// What routers report.
+    /// Reports of routers.
     Reports,
-    /// Ranks, of which hosts with several flows have several.
+    /// Ranks; a host with several flows has several.
     Ranks,
-    /// A few packets of each flow in the buffer, too few for the flows of a host.
+    /// A small allowance of buffered packets per flow, too small for the flows of a host.
     Allowance,
     /// The DSCP.
     Dscp,
@@ -65,7 +67,7 @@ pub enum GoesBy {
 }
 
 impl GoesBy {
-    /// What that is, for people.
+    /// The description for users.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -83,28 +85,29 @@ impl GoesBy {
     }
 }
 
-/// What a discipline does about the shares of flows of a link.
+/// How a discipline treats the shares of a link's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shares {
-    /// Nothing: a flow that sends more has more.
+    /// No protection: a flow that sends more gets more.
     Ignored,
-    /// It divides nothing, but keeps what a scheduler divides: it drops from flows that hold too much of the buffer, or from each by
-    /// what its own queue does.
+    /// No division, but it preserves a scheduler's division: it drops from flows that hold too much of the
+    /// buffer, or from each flow by the state of its own queue.
     Kept,
-    /// It divides roughly: a flow that sends more has little more, but may cost the others packets within their shares.
+    /// An approximate division: a flow that sends more gets little more, but may cost the others packets
+    /// within their shares.
     Approximate,
-    /// It gives each flow its fair share, and all packets within that, also beside one that sends more.
+    /// Fair shares: each flow gets all packets within its share, also beside a flow that sends more.
     Given,
 }
 
-/// Where a discipline can stand inside another, which has the name of it as a parameter.
+/// Where a discipline can stand inside another, whose parameter names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inside {
     /// Nowhere.
     Nowhere,
-    /// It can divide a whole queue behind something that drops. Only the discipline of a whole queue is asked for labels.
+    /// A whole queue behind a stage that drops. Only the discipline of a whole queue is asked for labels.
     Queue,
-    /// It can divide also a part of a queue: it needs no labels, customers, guarantees or classes, which what divides the whole does
-    /// not pass on.
+    /// Also a part of a queue: it needs no labels, customers, guarantees or classes, which the discipline of
+    /// the whole queue does not pass on.
     Part,
 }

@@ -8,12 +8,12 @@ use super::{
     Bytes, MeanPackets, NANOS_PER_SEC, Packets, Rate, Ratio, Span, THOUSANDTHS, TicketRate, Time, Weight,
 };
 
-/// Why a quantity, or another value of a parameter, could not be read, and how to write it.
+/// The reason why a quantity, or another value of a parameter, cannot be read, and how to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError(String);
 
 impl UnitError {
-    /// For what reads several units and has a better word for them together.
+    /// An error of a reader of several units, with a message for all of them.
     pub(crate) const fn new(message: String) -> Self {
         Self(message)
     }
@@ -26,20 +26,19 @@ impl fmt::Display for UnitError {
 }
 impl core::error::Error for UnitError {}
 
-/// For messages that say more.
+/// Converts to text for messages that say more.
 impl From<UnitError> for String {
     fn from(error: UnitError) -> Self {
         error.0
     }
 }
 
-/// A family of units: what to call it, an example to show, how to print nothing, each unit's name and its
-/// size in base units.
+/// A family of units: its name, an example, the text of zero, and each unit's name and size in base units.
 struct Family {
     what: &'static str,
     example: &'static str,
     zero: &'static str,
-    /// Lower case, with the factor; the first that divides a value evenly is used to print it.
+    /// The units in lower case, with their factors; the first that divides a value evenly prints it.
     units: &'static [(&'static str, u64)],
 }
 
@@ -78,8 +77,8 @@ const MEANS: Family = Family {
 };
 
 impl Family {
-    /// Reads `number unit` exactly: decimal digits are scaled in integers, and what is finer than the base
-    /// unit is refused rather than rounded.
+    /// Reads `number unit` exactly: decimal digits are scaled in integers, and a fraction of the base unit is
+    /// refused rather than rounded.
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let fail = |why: &str| {
             UnitError(alloc::format!(
@@ -111,7 +110,7 @@ impl Family {
         decimal(number, factor).map_err(fail)
     }
 
-    /// Prints in the largest of the decimal units that loses nothing.
+    /// Prints in the largest decimal unit that loses nothing.
     fn print(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = |&&(_, factor): &&(&str, u64)| {
             value.is_multiple_of(factor) && factor.to_string().trim_end_matches('0') == "1"
@@ -176,7 +175,7 @@ impl FromStr for MeanPackets {
     }
 }
 
-/// Units that print as the number they are.
+/// Units that print as plain numbers.
 macro_rules! plain {
     ($($unit:ident),*) => { $(
         impl fmt::Display for $unit {
