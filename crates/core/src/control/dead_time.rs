@@ -1,10 +1,11 @@
-//! Dead time: a delay line for the output of a controller, and a predictor that accounts for what is in it.
+//! Dead time: a delay line for the output of a controller, and a predictor that accounts for the orders in
+//! it.
 //!
 //! The idea of Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957: a
-//! controller that acts on what its orders will have done need not wait for them to be done. Smith's own
-//! predictor keeps an error for ever where the plant sums up (a queue does). Here the plant is known to sum
-//! up what comes less what was ordered to go, so the prediction is the measurement plus the sum of what is
-//! still on its way, and the error goes.
+//! controller that predicts the effect of its orders need not wait for it. Smith's own predictor keeps an
+//! error for ever if the plant integrates, as a queue does. Here the plant is known to integrate the inflow
+//! minus the ordered outflow, so the prediction is the measurement plus the sum of the orders on their way,
+//! and the error vanishes.
 //!
 //! Cost: O(1) per sample, O(delay) for a prediction; 8 bytes for each sample of delay.
 
@@ -13,25 +14,25 @@ use alloc::collections::VecDeque;
 /// A delay of whole samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadTime {
-    /// The oldest first.
+    /// The samples on their way, the oldest first.
     line: VecDeque<f64>,
 }
 
 impl DeadTime {
-    /// A delay of `samples`, in which nothing but `initial` was said before.
+    /// A delay of `samples`, filled with `initial`.
     #[must_use]
     pub fn new(samples: usize, initial: f64) -> Self {
         Self { line: core::iter::repeat_n(initial, samples).collect() }
     }
 
-    /// Takes the newest value and gives the one that is due.
+    /// Appends the newest value and returns the oldest.
     pub fn push(&mut self, value: f64) -> f64 {
         self.line.push_back(value);
         self.line.pop_front().unwrap_or(value)
     }
 
-    /// Where a queue of `level` will stand when all that is on its way has been done, if `inflow` comes in
-    /// each sample. Below zero: the queue will run empty.
+    /// The level of a queue, now at `level`, when all orders on their way have been carried out, if `inflow`
+    /// comes in each sample. Below zero: the queue will run empty.
     #[must_use]
     pub fn predict(&self, level: f64, inflow: f64) -> f64 {
         self.line.iter().fold(level, |level, outflow| level + inflow - outflow)
@@ -54,13 +55,13 @@ mod tests {
     fn a_prediction_counts_what_is_on_its_way() {
         let mut line = DeadTime::new(3, 10.0);
         line.push(40.0);
-        // 100 + 3·20 less 10, 10 and 40.
+        // 100 + 3·20 minus 10, 10 and 40.
         assert_eq!(line.predict(100.0, 20.0), 100.0);
         assert_eq!(DeadTime::new(0, 0.0).predict(100.0, 20.0), 100.0);
     }
 
-    /// A queue into which 1 flows each sample, and 2 from sample 100 on, that a controller holds at 0: the
-    /// highest outflow and what is in the queue at last.
+    /// A queue with an inflow of 1 a sample, and 2 from sample 100 on, that a controller holds at 0: the
+    /// highest outflow and the final level.
     fn held(samples: usize, predict: bool) -> (f64, f64) {
         let mut line = DeadTime::new(samples, 1.0);
         let mut pid = Pid::new(Gains { p: 0.15, i: 0.002, d: 0.0 }, 1.0);
@@ -83,7 +84,7 @@ mod tests {
         let (highest, queue) = held(15, true);
         assert!(highest < 3.5, "{highest}");
         assert!(queue.abs() < 1e-3, "{queue}");
-        // Without dead time there is nothing to predict.
+        // Without dead time the prediction is the measurement.
         assert_eq!(held(0, true), held(0, false));
     }
 }

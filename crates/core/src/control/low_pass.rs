@@ -1,7 +1,7 @@
 //! Low-pass filter: an exponential average of a signal, sample by sample.
 //!
-//! The block of SWiFT (Goel, Steere, Pu, Walpole, CSE-98-009, 1998), as Li, Walpole, McNamee, Pu, Steere
-//! 2001, section 3.2, describe it: `x = L e + (1 - L) x'`.
+//! A block of SWiFT (Goel, Steere, Pu, Walpole, CSE-98-009, 1998), as described by Li, Walpole, McNamee, Pu,
+//! Steere 2001, section 3.2: `x = L e + (1 - L) x'`.
 //!
 //! Cost: O(1) per sample, 16 bytes.
 
@@ -17,13 +17,13 @@ pub struct LowPass {
 }
 
 impl LowPass {
-    /// A filter that gives the newest sample this weight and whose past is `initial`.
+    /// A filter that gives the newest sample the weight `weight` and starts at `initial`.
     #[must_use]
     pub const fn new(weight: Ratio, initial: f64) -> Self {
         Self { weight: weight.get(), value: initial }
     }
 
-    /// Takes the next sample and gives the average with it.
+    /// Takes the next sample and returns the average.
     pub fn update(&mut self, sample: f64) -> f64 {
         self.value = self.weight * sample + (1.0 - self.weight) * self.value;
         self.value

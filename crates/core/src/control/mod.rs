@@ -1,4 +1,4 @@
-//! Control: what acts by the clock rather than by a packet's own arrival.
+//! Control: components that act by the clock rather than on the arrival of packets.
 //!
 //! | file | control | source |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | [`pid`] | control block: proportional, integral and derivative control | Franklin, Powell 1994 |
 //! | [`dead_time`] | control blocks: a delay, and a predictor of what is still on its way | Smith 1957 |
 //!
-//! Control blocks work on signals: plain numbers, one for each sample, in whatever unit their gains are made
-//! for. A loop is blocks in a row; the caller that closes it knows the units.
+//! Control blocks work on signals: plain numbers, one for each sample, in the unit for which their gains are
+//! chosen. A loop is a chain of blocks; the caller that closes it knows the units.
 
 pub mod dead_time;
 pub mod low_pass;

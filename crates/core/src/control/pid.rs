@@ -5,23 +5,23 @@
 //! so a gain is made for one length of sample.
 //!
 //! - Beyond the papers: bounds for the output. An actuator that cannot follow makes the sum run away
-//!   (windup), and the controller then answers late by as long as it takes to run back. So `I sum(x)` may be
-//!   kept within the same bounds, and is not moved further by an error that cannot act.
+//!   (windup), and the controller then answers late, by the time that the sum takes to return. So `I sum(x)`
+//!   may be kept within the same bounds, and an error that cannot act does not move it further.
 //!
 //! Cost: O(1) per sample, 40 bytes.
 
-/// Weights of the three parts.
+/// Gains of the three parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gains {
-    /// P, of the error.
+    /// P, the gain of the error.
     pub p: f64,
-    /// I, of the sum of all errors.
+    /// I, the gain of the sum of all errors.
     pub i: f64,
-    /// D, of the change of the error since the last sample.
+    /// D, the gain of the change of the error since the last sample.
     pub d: f64,
 }
 
-/// What the actuator can do.
+/// The range of the actuator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Least output.
@@ -31,10 +31,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// All that there is.
+    /// No bounds.
     pub const NONE: Self = Self { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// `value` moved into the bounds; NaN becomes `low`.
+    /// `value` clamped to the bounds; NaN becomes `low`.
     #[must_use]
     pub const fn clamp(self, value: f64) -> f64 {
         value.max(self.low).min(self.high)
@@ -52,26 +52,26 @@ pub struct Pid {
 }
 
 impl Pid {
-    /// A controller that gives `integral` while there is no error, and has seen none.
+    /// A controller whose output without an error is `integral`, and which has seen none.
     #[must_use]
     pub const fn new(gains: Gains, integral: f64) -> Self {
         Self { gains, integral, previous: 0.0 }
     }
 
-    /// What the controller would give if there were no error.
+    /// The output if there were no error.
     #[must_use]
     pub const fn integral(&self) -> f64 {
         self.integral
     }
 
-    /// Sets what it gives without an error, in place of what it has learned: a feed-forward.
+    /// Sets the output without an error, in place of the learned one: a feed-forward.
     pub const fn set_integral(&mut self, integral: f64) {
         self.integral = integral;
     }
 
-    /// Takes the next error and gives the output within `output`. `I sum(x)` stays within `integral`:
-    /// [`Bounds::NONE`] for a plain PID. `saturated`: the actuator did less than its input asked for, so an error
-    /// above zero does not move the sum.
+    /// Takes the next error and returns the output within `output`. `I sum(x)` stays within `integral`:
+    /// [`Bounds::NONE`] for a plain PID. `saturated` means that the actuator did less than its input asked
+    /// for, so an error above zero does not move the sum.
     pub fn update(&mut self, error: f64, output: Bounds, integral: Bounds, saturated: bool) -> f64 {
         let Gains { p, i, d } = self.gains;
         if !(saturated && error > 0.0) {

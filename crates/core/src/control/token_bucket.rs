@@ -1,17 +1,17 @@
-//! Token bucket: a shaper that lets packets of any discipline out at a sustained rate, with bursts of a
+//! Token bucket: a shaper that limits the output of any discipline to a sustained rate, with bursts of a
 //! bounded size.
 //!
 //! The bucket of Turner, "New directions in communications", IEEE Communications 24(10), 1986: tokens come in
-//! at `rate` up to `burst`, and a packet leaves when there are tokens for all of it. With `peak`, a second
-//! and small bucket bounds how close the packets of a burst may follow each other.
+//! at `rate` up to `burst`, and a packet leaves when there are tokens for all of it. With `peak`, a second,
+//! small bucket bounds how close the packets of a burst may follow each other.
 //!
 //! - Exact: a token is a bit-nanosecond per second (10^-9 bit), so a rate times a time is a whole number of
-//!   them and the remainder of every departure rounded up to a nanosecond is kept. In the long run the rate
-//!   has no error.
-//! - A packet larger than the bucket waits for a full one and leaves it in debt, so the rate holds for it
-//!   too.
-//! - The next packet is taken from the discipline to learn its size and held back: it counts in the backlog
-//!   but is out of reach of the discipline's limit and drops, as a packet in transmission is.
+//!   tokens, and the remainder of every departure that is rounded up to a nanosecond is kept. The long-term
+//!   rate has no error.
+//! - A packet larger than the bucket waits for a full one and leaves it in debt, so the rate holds for such
+//!   packets too.
+//! - The next packet is taken from the discipline to learn its size, and held back: it counts in the backlog,
+//!   but the discipline's limit and drops no longer apply to it, like a packet in transmission.
 //!
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
@@ -80,17 +80,17 @@ impl Bucket {
     fn fill(&mut self, now: Time) {
         let per_nano = i128::from(self.rate.as_bit());
         let came = per_nano * i128::from(now.since(self.updated).as_nanos());
-        // A nanosecond's worth may stand above the rim: it is what rounding a departure up leaves behind.
+        // One nanosecond's worth may exceed the capacity: the rest of a departure that was rounded up.
         self.level = (self.level + came).min(self.capacity + per_nano);
         self.updated = now;
     }
 
-    /// What a packet waits for.
+    /// The level that a packet waits for.
     fn threshold(&self, size: Bytes) -> i128 {
         tokens(size).min(self.capacity)
     }
 
-    /// The first time at which a packet of `size` may leave.
+    /// The earliest time at which a packet of `size` may leave.
     fn ready(&self, size: Bytes) -> Time {
         let missing = self.threshold(size) - self.level;
         if missing <= 0 {
@@ -124,7 +124,7 @@ pub struct TokenBucket<P, Q> {
 }
 
 impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
-    /// Full buckets in front of `inner`.
+    /// Puts full buckets in front of `inner`.
     pub fn new(params: &TokenBucketParams, inner: Q) -> Self {
         Self {
             inner,
@@ -134,7 +134,7 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         }
     }
 
-    /// Whether its buckets are those of `params`.
+    /// Whether its buckets have these parameters.
     #[must_use]
     pub fn has_params(&self, params: &TokenBucketParams) -> bool {
         let is = |bucket: &Bucket, rate, burst| bucket.rate == rate && bucket.capacity == tokens(burst);
@@ -145,17 +145,17 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
             }
     }
 
-    /// The discipline behind it, to look at it.
+    /// The discipline behind it, for reading.
     pub const fn inner(&self) -> &Q {
         &self.inner
     }
 
-    /// The discipline behind it, to change its settings.
+    /// The discipline behind it, for changes of its settings.
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner
     }
 
-    /// The packet that waits for tokens, without paying for it.
+    /// Takes out the packet that waits for tokens, without paying for it.
     pub const fn take_held(&mut self) -> Option<P> {
         self.held.take()
     }
@@ -165,7 +165,7 @@ impl<P: Packet, Q: Queue<P>> TokenBucket<P, Q> {
         self.sustained.rate
     }
 
-    /// The sustained rate from `now` on. Tokens that came before stay.
+    /// Sets the sustained rate from `now` on. Earlier tokens stay.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.sustained.fill(now);
         self.sustained.rate = rate;
@@ -237,8 +237,8 @@ mod tests {
         TokenBucket::new(&params, Buffer::new(Fifo::new(), tail))
     }
 
-    /// Offers packets of `size` without end, asks exactly at the announced wake-ups, and gives the time of the last
-    /// departure.
+    /// Offers packets of `size` without end, asks exactly at the announced wake-ups, and returns the time of
+    /// the last departure.
     fn last_departure(shaped: &mut Shaped, size: u64, packets: u32) -> Time {
         let (mut now, mut log) = (Time::ZERO, Log::default());
         let mut left = 0;
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn the_long_run_rate_has_no_error() {
-        // 1500 B at 7 Mbit/s take 1,714,285.714… ns: rounding each up would be 0.29 s late after a million.
-        // The first packet uses the burst; the rest must come in exactly the time that 999,999 packets need.
+        // 1500 B at 7 Mbit/s take 1,714,285.714… ns: rounding each up would make the millionth 0.29 s late.
+        // The first packet uses the burst; the rest must take exactly the time that 999,999 packets need.
         let rate = Rate::from_mbit(7);
         for burst in [1_500, 1_600] {
             let mut shaped = shaper(rate, burst, None);
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_packet_larger_than_the_bucket_goes_into_debt_at_the_same_rate() {
         // 8 kbit/s are 1000 B/s. Bucket 1000 B, packets of 3000 B: the first leaves at once and owes 2000 B;
-        // the second waits for a full bucket, 3000 B = 3 s; the third the same.
+        // the second waits for a full bucket, 3000 B = 3 s; so does the third.
         let mut shaped = shaper(Rate::from_kbit(8), 1_000, None);
         assert_eq!(last_departure(&mut shaped, 3_000, 3), Time::from_secs(6));
     }

@@ -1,16 +1,17 @@
-//! Currency exchange: a link trades the tickets of the entity it leaves for those that the next one issued to it.
+//! Currency exchange: a link replaces the tickets of the upstream entity by tickets that the downstream one
+//! issued to it.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-D and II-E
 //! (data), II-F.1 (acknowledgements) and II-G (policing, in [`tickets`](crate::mark::ticket_policer)).
 //!
 //! Readings, where the paper leaves room:
-//! - InTktRate counts all tickets that arrive, also on packets that the queue then drops; otherwise the rate of
-//!   exchange would depend on loss.
+//! - InTktRate counts all tickets that arrive, also on packets that the queue then drops; otherwise the rate
+//!   of exchange would depend on loss.
 //! - Tags are rewritten when a packet leaves the queue, so that an exchange works with any discipline; the
 //!   discipline itself compares tickets of one currency.
-//! - In the receiver-based scheme the link's OutTktRate is the AckInTktRate that its other direction sees, held
+//! - In the receiver-based scheme the link's OutTktRate is the AckInTktRate of its other direction, held
 //!   between acknowledgements; before the first, packets carry 255 tickets.
-//! - With InTktRate near 0, after idle time, a packet is worth at most what is issued in a window.
+//! - With InTktRate near 0, after idle time, a packet is worth at most the tickets issued in one window.
 //!
 //! Cost: O(1), two averages per packet; no state per flow. Parameters: [`ENTRY`].
 
@@ -43,8 +44,8 @@ params! {
     }
 }
 
-/// The exchange of one direction of a link, for one kind of label. Names are the paper's; those of
-/// acknowledgements begin with "Ack" there.
+/// The exchange of one direction of a link, for one kind of label. Names are the paper's; there, names for
+/// acknowledgements begin with "Ack".
 #[derive(Clone, Debug)]
 pub struct CurrencyExchange {
     kind: LabelKind,
@@ -55,7 +56,7 @@ pub struct CurrencyExchange {
     stats: ExchangeStats,
 }
 
-/// What an exchange has seen.
+/// The tickets that an exchange has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExchangeStats {
     /// Tickets that arrived, dropped packets included.
@@ -65,7 +66,7 @@ pub struct ExchangeStats {
 }
 
 impl CurrencyExchange {
-    /// An exchange that is issued `tickets`; none: not known yet.
+    /// An exchange with an issue of `tickets`; none: unknown as yet.
     #[must_use]
     pub fn new(
         params: &ExchangeParams,
@@ -82,25 +83,26 @@ impl CurrencyExchange {
         }
     }
 
-    /// Whether its parameters are these.
+    /// Whether it has these parameters.
     #[must_use]
     pub fn has_params(&self, params: &ExchangeParams) -> bool {
         self.window == params.window.as_secs_f64() && self.writer.has_params(&params.writer)
     }
 
-    /// The tickets it is issued per second; none while unknown.
+    /// The tickets issued to it per second; none while unknown.
     #[must_use]
     pub const fn issued(&self) -> Option<TicketRate> {
         self.writer.out_tkt_rate()
     }
 
-    /// What it has seen.
+    /// The tickets counted so far.
     #[must_use]
     pub const fn stats(&self) -> &ExchangeStats {
         &self.stats
     }
 
-    /// A packet arrives in front of the queue. The rate of tickets that arrive, if it brought any.
+    /// Counts a packet that arrives in front of the queue. Returns the rate of arriving tickets, if the
+    /// packet has any.
     #[inline]
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
         let label = packet.label(self.kind)?;
@@ -109,7 +111,7 @@ impl CurrencyExchange {
         TicketRate::new(self.in_tkt_rate.latest())
     }
 
-    /// A packet leaves the queue.
+    /// Rewrites the tag of a packet that leaves the queue.
     #[inline]
     pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
         let Some(label) = packet.label(self.kind) else { return };
@@ -120,12 +122,13 @@ impl CurrencyExchange {
         packet.set_label(self.kind, label);
     }
 
-    /// Changes what the next entity issues to the link.
+    /// Sets the tickets per second that the next entity issues to the link.
     pub fn issue(&mut self, now: Time, tickets: TicketRate) {
         self.writer.issue(now, tickets);
     }
 
-    /// What acknowledgements bring the other direction of the link is now this: an average, which takes effect at once.
+    /// Sets the issue to the ticket rate of acknowledgements in the other direction: an average, which takes
+    /// effect at once.
     pub fn follow(&mut self, now: Time, tickets: TicketRate) {
         self.writer.follow(now, tickets);
     }
@@ -152,8 +155,8 @@ mod tests {
         )
     }
 
-    /// Sends tags in turn, one every 10 ms for 100 s, dropping every n-th before it is exchanged; the rate of
-    /// tickets written in the second half.
+    /// Sends tags in turn, one every 10 ms for 100 s, and drops every n-th before its exchange; returns the
+    /// rate of tickets written in the second half.
     fn written(exchange: &mut CurrencyExchange, tags: &[f64], drop: u64) -> f64 {
         let mut sum = 0.0;
         for i in 0..10_000 {
@@ -187,8 +190,8 @@ mod tests {
 
     #[test]
     fn loss_at_the_queue_lowers_what_leaves_unless_policing_makes_up_for_it() {
-        // A fifth of the packets is dropped: 0.8 × 900 t/s leave without policing. With it the factor T/x
-        // balances x = 0.8 T · T/x, so x = T √0.8 = 0.894 T.
+        // A fifth of the packets is dropped: without policing 0.8 × 900 t/s leave. With policing the factor
+        // T/x balances x = 0.8 T · T/x, so x = T √0.8 = 0.894 T.
         let lossy =
             |bound| written(&mut exchange(&[("policing_bound", bound)], Some(900.0)), &[50.0], 5) / 900.0;
         assert!((lossy("1") - 0.8).abs() < 0.02, "{}", lossy("1"));
@@ -214,7 +217,7 @@ mod tests {
 
     #[test]
     fn after_idle_time_a_packet_is_worth_at_most_a_window() {
-        // 5 s of 900 t/s, twice that by policing, which finds that nothing was written lately; 8 bits hold 255.
+        // 5 s of 900 t/s, doubled by policing, as nothing was written lately; 8 bits hold 255.
         assert_eq!(after_idle_time("17"), 9_000.0);
         assert_eq!(after_idle_time("8"), 255.0);
     }
@@ -239,7 +242,7 @@ mod tests {
             packet.set_label(LabelKind::Tickets, Label::new(20.0));
             rate = exchange.arrive(Time::from_millis(20 * i), &packet);
         }
-        // 50 a second with 20 tickets each.
+        // 50 packets a second with 20 tickets each.
         assert!((rate.unwrap().get() - 1_000.0).abs() < 1.0, "{rate:?}");
     }
 
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn it_has_no_state_per_flow() {
-        // Its size is that of its parameters and averages, however many flows it has seen: it owns no memory.
+        // An exchange consists of its parameters and averages, however many flows pass: it owns no memory.
         assert!(size_of::<CurrencyExchange>() < 512 && !core::mem::needs_drop::<CurrencyExchange>());
     }
 }

@@ -1,4 +1,4 @@
-//! What a marker is, and what it learns of its flow.
+//! The interface of markers, and the flow properties from which one is built.
 
 use crate::label::Label;
 use crate::packet::Packet;
@@ -7,25 +7,25 @@ use crate::units::{TicketRate, Time};
 
 /// A marker of one flow.
 pub trait Marker<P: Packet> {
-    /// `packet` leaves.
+    /// Marks `packet`, which leaves.
     fn mark(&mut self, now: Time, packet: &mut P);
 
-    /// An acknowledgement came back that says of `packets` packets that they arrived, with its own label.
+    /// Reports an acknowledgement of `packets` packets, with its own label.
     fn acknowledged(&mut self, _now: Time, _packets: f64, _label: Option<Label>) {}
 
-    /// What the flow is issued from `now` on, for markers that mark tickets.
+    /// Sets the tickets issued to the flow from `now` on, for markers that write tickets.
     fn issue(&mut self, _now: Time, _tickets: TicketRate) {}
 }
 
-/// The flow and the end of it that a marker is built for.
+/// The flow and its end for which a marker is built.
 #[derive(Debug)]
 pub struct MarkerSetup {
-    /// What the flow is issued; none: as its acknowledgements say.
+    /// The tickets issued to the flow; none: acknowledgements bring them.
     pub tickets: Option<TicketRate>,
-    /// Whether acknowledgements report what arrived.
+    /// Whether acknowledgements report arrivals.
     pub acknowledged: bool,
-    /// When the flow starts.
+    /// The start of the flow.
     pub start: Time,
-    /// For decisions by chance.
+    /// The stream for random decisions.
     pub random: Stream,
 }

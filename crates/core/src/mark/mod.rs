@@ -9,8 +9,8 @@
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |
 //!
-//! A [`Marker`] belongs to one flow, at one of its ends. It sees every packet that leaves there and,
-//! at the source, the acknowledgements that come back.
+//! A [`Marker`] belongs to one end of one flow. It sees every packet that leaves there and, at the source,
+//! the acknowledgements that come back.
 
 mod any;
 pub mod currency_exchange;

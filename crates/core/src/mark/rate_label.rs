@@ -2,34 +2,36 @@
 //! packet that no guarantee covers.
 //!
 //! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, eq. (3), and its weighted form;
-//! guarantees after Pelsser, De Cnodder, "Improvements to core stateless fair queueing", PfHSN 2002, figure 7.
-//! Labels are in bits of wire size a second.
+//! guarantees after Pelsser, De Cnodder, "Improvements to core stateless fair queueing", PfHSN 2002, figure
+//! 7. Labels are in bits of wire size a second.
 //!
 //! Readings, where the papers leave room:
-//! - Packets that arrive at one instant have no gap between them: they carry the rate as it stood and count
+//! - Packets that arrive at the same time have no gap between them: they carry the present estimate and count
 //!   with the next gap. An infinitely fast access link thus does not look infinitely fast.
-//! - The first gap of a flow is the time since the start of the run, so its first packets carry little, as in
-//!   the authors' code. Before any time has passed there is no estimate.
+//! - The first gap of a flow is the time since the start of the run, so the labels of its first packets are
+//!   small, as in the authors' code. Before any time has passed there is no estimate.
 //! - A label is at least 1: 0 is reserved for packets that a guarantee covers.
-//! - [`Marking::Deterministic`] is only named in 2002: a token bucket for each flow that fills at its guaranteed
-//!   rate and starts full. Its depth: two full packets and what the guarantee brings in a round-trip time
-//!   without queueing, unless set.
+//! - The 2002 paper only names [`Marking::Deterministic`]: a token bucket for each flow that fills at its
+//!   guaranteed rate and starts full. Its depth, unless set: two full packets plus the guarantee times the
+//!   round-trip time without queueing.
 //!
-//! Beyond the papers, and the default: [`Marking::Debt`]. TCP that halves its window when it exceeds its guarantee has
-//! less than the guarantee on average. A deep bucket holds in addition what Reno falls behind after a loss. What only it
-//! covers is labelled 1, so that no share drops it, but is not guaranteed: half of the `reserve` of the buffer is closed
-//! to it, so that it does not push out what others are guaranteed. A flow may thus send more than its guarantee until the
-//! mean is met, at up to `catch_up` times the guarantee, which a third bucket holds. Of a window, what waited in queues may
-//! come at once after a loss, so that this is deeper than the first by what the guarantee brings in 250 ms. Over a long
-//! time no more than the guarantee is covered. The debt is kept at the edge; the core only reads labels.
+//! Beyond the papers, and the default: [`Marking::Debt`]. TCP that halves its window when it exceeds its
+//! guarantee gets less than the guarantee on average. A second, deep bucket holds the deficit of Reno after a
+//! loss. A packet that only this bucket covers is labelled 1, so that no fair share drops it, but is not
+//! guaranteed: half of the `reserve` of the buffer is closed to such packets, so that they do not push out
+//! guaranteed packets of other flows. A flow may thus send more than its guarantee until its mean reaches it,
+//! at up to `catch_up` times the guarantee, which a third bucket enforces. After a loss, the queued part of a
+//! window may arrive at once, so the third bucket is deeper than the first by the guarantee times 250 ms.
+//! Over a long time no more than the guarantee is covered. The edge keeps the debt; the core only reads
+//! labels.
 //!
-//! Beyond the papers, and the default: `credit`. The window of TCP goes from 2/3 to 4/3 of its mean, over seconds. A label
-//! with the rate of the last 100 ms exceeds the share at each peak, and the flow has the share at its peaks only. So
-//! a label is the least of r_i and its mean over `credit`, and at least r_i / 1.5: who sends more than that is no TCP.
-//! A flood is labelled with two thirds of its rate until its mean has come so far. Flows with a guarantee have none: they
-//! have their debt.
+//! Beyond the papers, and the default: `credit`. The window of TCP varies from 2/3 to 4/3 of its mean, over
+//! seconds. A label with the rate of the last 100 ms exceeds the share at each peak, so the flow reaches its
+//! share only at its peaks. Therefore a label is the smaller of r_i and its mean over `credit`, and at least
+//! r_i / 1.5: a flow that sends more than that is no TCP. A flood is labelled with two thirds of its rate
+//! until its mean has risen to that. Flows with a guarantee get no credit: they have their debt.
 //!
-//! Not a marker of one flow at its source: a router labels whatever packet comes to it without a label.
+//! This is not a marker of one flow at its source: a router labels every packet that arrives without a label.
 //!
 //! Cost: O(1) per packet, one exponential (two for excess packets of a flow with a guarantee); 40 bytes per flow
 //! that has been labelled, 8 per weight, 128 per guarantee.
@@ -46,44 +48,46 @@ use crate::{choice, params};
 
 /// The largest packet on most links: Ethernet's.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
-/// The depth of a bucket in addition to what a round-trip time brings. Chosen: so that one packet can wait for another.
+/// The depth of a bucket beyond the guarantee times the round-trip time. Chosen: one packet can wait for
+/// another.
 const TWO_PACKETS: Bytes = Bytes::new(2 * FULL_PACKET.get());
 
-/// How many times its mean a flow may send for a while and be labelled with the mean. Chosen: windows of Reno reach 4/3
-/// of their mean.
+/// The factor by which a flow may exceed its mean for a while and be labelled with the mean. Chosen: windows
+/// of Reno reach 4/3 of their mean.
 const BURST: f64 = 1.5;
-/// What queues add to a round-trip time, on any link. Chosen: 40 packets before 2 Mb/s take 240 ms.
+/// The queueing delay that is added to a round-trip time, on any link. Chosen: 40 packets before 2 Mb/s take
+/// 240 ms.
 const QUEUEING: Span = Span::from_millis(250);
-/// The longest debt. Chosen: what Reno with 30 Mb/s over 300 ms falls behind; to send more than its guarantee for longer
-/// is no burst any more.
+/// The longest debt. Chosen: the deficit of Reno with 30 Mb/s over 300 ms; a flow that exceeds its guarantee
+/// for longer is not a burst.
 const LONGEST_DEBT: Span = Span::from_secs(30);
 
-/// What a packet's rate label says. A packet without a label says nothing: it has not passed an edge.
+/// The meaning of a packet's rate label. A packet without a label has not passed an edge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RateLabel {
-    /// A guarantee covers it: no share applies. Written as 0.
+    /// A guarantee covers the packet: no fair share applies. Written as 0.
     Guaranteed,
-    /// It belongs to traffic of this many bits a second for a weight of 1; at least 1.
+    /// Traffic of this many bits a second for a weight of 1; at least 1.
     Excess(f64),
 }
 
 impl RateLabel {
-    /// What is written on a packet.
+    /// The meaning of a label.
     #[must_use]
     #[inline]
     pub fn read(label: Label) -> Self {
         if label == Label::ZERO { Self::Guaranteed } else { Self::Excess(label.value()) }
     }
 
-    /// The label nearest to `rate` bits a second that `format` holds; a rate below 1 is written as 1, because
-    /// 0 says something else.
+    /// The label nearest to `rate` bits a second in `format`. A rate below 1 is written as 1, because 0 has
+    /// another meaning.
     #[must_use]
     #[inline]
     pub fn excess(rate: f64, format: Format) -> Self {
         Self::Excess(format.round(larger(rate, 1.0)))
     }
 
-    /// Writes it on `packet`, unless it stands there already.
+    /// Writes the label on `packet`, unless it has the same label already.
     #[inline]
     pub fn write<P: Packet>(self, packet: &mut P) {
         let label = self.label();
@@ -92,7 +96,7 @@ impl RateLabel {
         }
     }
 
-    /// As it is written.
+    /// The label as written.
     #[must_use]
     #[inline]
     pub fn label(self) -> Label {
@@ -104,13 +108,14 @@ impl RateLabel {
 }
 
 choice! {
-    /// How packets are found to be within their guarantee.
+    /// The method that finds the packets within a guarantee.
     pub enum Marking {
-        /// By chance, so that the guaranteed packets have the guaranteed rate.
+        /// Random, so that the guaranteed packets have the guaranteed rate.
         Probabilistic = "probabilistic",
-        /// By a token bucket.
+        /// A token bucket.
         Deterministic = "deterministic",
-        /// By a token bucket, and another for what TCP falls behind after a loss, at up to `catch_up` times the guarantee.
+        /// A token bucket, and another for the deficit of TCP after a loss, at up to `catch_up` times the
+        /// guarantee.
         Debt = "debt",
     }
 }
@@ -151,32 +156,32 @@ impl RateLabelParams {
         args.refuse_idle(&[("catch_up", self.marking != Marking::Debt, no_debt)])
     }
 
-    /// What labels are rounded to.
+    /// The format to which labels are rounded.
     #[must_use]
     pub const fn format(&self) -> Format {
         Format::Floating { mantissa: self.bits - 5, exponent: 5 }
     }
 }
 
-/// What a flow is guaranteed, in a line of the cache.
+/// The state of a flow's guarantee, in one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Contract {
-    /// ER_i, of the packets beyond the guarantee.
+    /// ER_i, the rate of the packets beyond the guarantee.
     er: Averages<1>,
-    /// g_i, in bits a second; 0: nothing is guaranteed.
+    /// g_i, in bits a second; 0: no guarantee.
     g: f64,
-    /// What is guaranteed now.
+    /// Tokens that are guaranteed.
     now: Bucket,
-    /// What is owed with it, under [`Marking::Debt`].
+    /// Tokens owed from the past, with [`Marking::Debt`].
     owed: Bucket,
-    /// What may be paid back now, under [`Marking::Debt`].
+    /// Limits how fast debt is paid back, with [`Marking::Debt`].
     peak: Bucket,
-    /// None before the first packet: time before it is not credited.
+    /// The time of the last fill. None before the first packet: time before it is not credited.
     filled_at: Option<Time>,
 }
 
-/// What covers a packet.
+/// The bucket that covers a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cover {
     Guarantee,
@@ -191,26 +196,26 @@ struct Bucket {
     tokens: f64,
 }
 
-/// The rates of the flows that enter here.
+/// The rates of the flows that enter at this edge.
 #[derive(Clone, Debug)]
 pub struct RateLabels {
     params: RateLabelParams,
     k: TimeConstant,
-    /// Time constant of the means, in seconds; 0: there are none.
+    /// Time constant of the means, in seconds; 0: no means.
     credit: f64,
-    /// w_i, by flow. Flows beyond have weight 1.
+    /// w_i, by flow. Flows beyond the end have weight 1.
     weights: Vec<Weight>,
-    /// By flow. Flows beyond have none.
+    /// Guarantees by flow. Flows beyond the end have none.
     contracts: Vec<Contract>,
-    /// r_i, by flow; AR_i in 2002.
+    /// r_i, by flow; AR_i in the 2002 paper.
     rates: Vec<Averages<1>>,
-    /// Means of r_i over `credit`, by flow; empty without.
+    /// Means of r_i over `credit`, by flow; empty without credit.
     means: Vec<f64>,
     random: Stream,
 }
 
 impl RateLabels {
-    /// No flow yet. `random` marks by chance.
+    /// An edge without flows. `random` drives probabilistic marking.
     #[must_use]
     pub fn new(params: &RateLabelParams, random: Stream) -> Self {
         Self {
@@ -225,7 +230,7 @@ impl RateLabels {
         }
     }
 
-    /// The label of a packet of `flow`. `None` if no time has passed in which anything could have arrived.
+    /// The label of a packet of `flow`. `None` while no time has passed and a rate is thus undefined.
     pub fn label(&mut self, now: Time, flow: FlowId, size: Bytes) -> Option<RateLabel> {
         let slot = flow.slot();
         if slot >= self.rates.len() {
@@ -255,8 +260,8 @@ impl RateLabels {
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
     }
 
-    /// The rate that counts of a flow that arrives at `rate`, with a packet `gap` after its last: its mean, but no less
-    /// than `rate` over [`BURST`].
+    /// The rate to label for a flow that arrives at `rate`, with a packet `gap` after its last: the flow's
+    /// mean, but at least `rate` over [`BURST`].
     #[inline]
     fn credited(&mut self, slot: usize, gap: Span, size: Bytes, rate: f64) -> f64 {
         if self.credit == 0.0 {
@@ -266,19 +271,20 @@ impl RateLabels {
             self.means.resize(slot + 1, 0.0);
         }
         let mean = &mut self.means[slot];
-        // Backward Euler for credit · dmean/dt = -mean, and what arrives: no exponential, and stable for any gap.
+        // Backward Euler for credit · dmean/dt = -mean, plus arrivals: no exponential, and stable for any
+        // gap.
         *mean /= 1.0 + float(gap.as_nanos()) / 1e9 / self.credit;
         *mean += float(size.bits()) / self.credit;
         if *mean < rate { larger(*mean, rate / BURST) } else { rate }
     }
 
-    /// The label of a packet of `flow`, which is for `unknown` bits a second while its rate is not known.
+    /// The label of a packet of `flow`; `unknown` bits a second while its rate is unknown.
     pub fn label_or(&mut self, now: Time, flow: FlowId, size: Bytes, unknown: f64) -> RateLabel {
         let label = self.label(now, flow, size);
         label.unwrap_or_else(|| RateLabel::excess(unknown, self.params.format()))
     }
 
-    /// The weight of `flow` from its next packet on.
+    /// Sets the weight of `flow` from its next packet on.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         if flow.slot() >= self.weights.len() {
             self.weights.resize(flow.slot() + 1, Weight::ONE);
@@ -286,8 +292,8 @@ impl RateLabels {
         self.weights[flow.slot()] = weight;
     }
 
-    /// What `flow` is guaranteed from its next packet on, with its round-trip time; none if `g` is zero. What is
-    /// known of its excess stays: until now all that it sent, if it had no guarantee.
+    /// Sets the guarantee of `flow` from its next packet on, with its round-trip time; no guarantee if `g` is
+    /// zero. The estimate of its excess stays: without a previous guarantee, all that it sent is excess.
     pub fn set_guarantee(&mut self, flow: FlowId, g: Rate, rtt: Span) {
         if flow.slot() >= self.contracts.len() {
             self.contracts.resize(flow.slot() + 1, Contract::NONE);
@@ -296,13 +302,13 @@ impl RateLabels {
         let burst = 8.0 * (TWO_PACKETS.get() as f64 + g.bytes_in(rtt).get() as f64);
         let set = self.params.bucket.map_or(burst, |bucket| bucket.get() as f64 * 8.0);
         let owed = set + behind(g, rtt);
-        // A window may come at once, also the part of it that waited in queues.
+        // A window may arrive at once, including the part that waited in queues.
         let peak = set + bits_in(g, QUEUEING);
         let contract = &mut self.contracts[flow.slot()];
         if contract.g == 0.0 {
             let er = self.rates.get(flow.slot()).cloned().unwrap_or(Contract::NONE.er);
             *contract = Contract { er, ..Contract::NONE };
-            // Buckets start full, but nothing is owed yet.
+            // Buckets start full, but without debt.
             (contract.now.tokens, contract.owed.tokens, contract.peak.tokens) = (set, set, set);
         }
         contract.now.resize(set);
@@ -311,23 +317,25 @@ impl RateLabels {
         contract.g = g.as_bit() as f64;
     }
 
-    /// Flows for which anything is kept.
+    /// The number of flows with state.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.rates.len().max(self.weights.len()).max(self.contracts.len())
     }
 }
 
-/// By how many bits Reno falls behind a mean of `g` until its window is back at the mean, at most [`LONGEST_DEBT`].
+/// The bits by which Reno falls behind a mean of `g` until its window is back at the mean, at most
+/// [`LONGEST_DEBT`].
 ///
-/// Windows go from 2/3 to 4/3 of their mean W. With delayed acknowledgements they grow by half a segment in a round-trip
-/// time, so that 2 W/3 round trips pass below W, each W/6 short of it on average: W^2/9 segments.
+/// Windows vary from 2/3 to 4/3 of their mean W. With delayed acknowledgements they grow by half a segment in
+/// a round-trip time, so that 2 W/3 round trips pass below W, each W/6 short of it on average: W^2/9
+/// segments.
 fn behind(g: Rate, rtt: Span) -> f64 {
     let window = bits_in(g, rtt) + bits_in(g, QUEUEING);
     (window * window / (9.0 * FULL_PACKET.bits() as f64)).min(bits_in(g, LONGEST_DEBT))
 }
 
-/// What `g` brings in `span`, of any length.
+/// The bits that pass in `span` at the rate `g`. `span` may have any length.
 fn bits_in(g: Rate, span: Span) -> f64 {
     g.as_bit() as f64 * span.as_secs_f64()
 }
@@ -354,7 +362,7 @@ impl Contract {
         filled_at: None,
     };
 
-    /// What covers a packet of a flow that arrives at `rate`.
+    /// The bucket that covers a packet of a flow that arrives at `rate`.
     fn covers(
         &mut self,
         now: Time,
@@ -382,7 +390,7 @@ impl Contract {
             self.peak.fill(brought * params.catch_up);
             paid = !guaranteed && bits <= self.owed.tokens.min(self.peak.tokens);
             if guaranteed || paid {
-                // Below zero at most by the bucket of the guarantee: it counts whatever was paid before.
+                // Below zero at most by the depth of the guarantee's bucket: every covered packet counts.
                 self.owed.tokens -= bits;
                 self.peak.tokens -= bits;
             }

@@ -1,20 +1,22 @@
-//! Ticket marker: each packet carries the tickets that its flow was issued since the packet before.
+//! Ticket marker: each packet carries the tickets issued to its flow since the previous packet.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-B (source),
 //! II-F.1 (sink) and II-G (policing, in [`tickets`](crate::mark::ticket_policer)).
 //!
 //! One marker serves three places:
-//! - At a TCP source, AvgRate is the rate of packets that were acknowledged (section II-B).
-//! - At a sink, it marks acknowledgements with AckOutTktRate / AckAvgRate, its own sending rate (II-F.1).
-//! - At the edge of a flow without acknowledgements (UDP, the authors' future work), AvgRate is the sending rate.
+//! - At a TCP source, AvgRate is the rate of acknowledged packets (section II-B).
+//! - At a sink, the marker writes AckOutTktRate / AckAvgRate on acknowledgements; AckAvgRate is its own
+//!   sending rate (II-F.1).
+//! - At the edge of a flow without acknowledgements (UDP, the authors' future work), AvgRate is the sending
+//!   rate.
 //!
 //! At a source whose receiver decides, OutTktRate is the rate of tickets that acknowledgements bring (II-F.1).
 //!
-//! Reading: AvgRate before anything is known is one packet per second; it is never below one packet per window.
+//! Reading: the initial AvgRate is one packet per second; AvgRate is never below one packet per window.
 //!
-//! Beyond the paper: after a timeout no acknowledgement comes, so AvgRate stays high and tags stay
-//! small just when packets are dearest. `decay` reads AvgRate as an acknowledgement of nothing would leave it at
-//! the time of sending.
+//! Beyond the paper: after a timeout no acknowledgement comes, so AvgRate stays high and tags stay small when
+//! packets matter most. `decay` reads AvgRate as an acknowledgement of zero packets at the time of sending
+//! would leave it.
 //!
 //! Cost: O(1), two averages per packet; 200 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
@@ -67,14 +69,14 @@ pub struct TicketMarker {
     decay: bool,
     /// AvgRate or AckAvgRate, packets per second.
     avg_rate: Tsw,
-    /// One packet per window.
+    /// One packet per window, in packets per second.
     floor: f64,
-    /// Whether AvgRate counts what was acknowledged; else what was sent.
+    /// Whether AvgRate counts acknowledged packets; else packets sent.
     acknowledged: bool,
     /// AckInTktRate at a source whose receiver decides.
     ack_in_tkt_rate: Option<Tsw>,
     writer: TicketPolicer,
-    /// What it writes.
+    /// The kind of label written.
     kind: LabelKind,
 }
 
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_first_packets_are_worth_a_second_each() {
-        // One packet per second is assumed: 200 t/s are 200 tickets; 1000 do not fit 8 bits.
+        // One packet per second is assumed: 200 t/s are 200 tickets; 1000 exceed 8 bits.
         let first = |rate| {
             tag(&mut TicketMarker::new(&params(&[]), setup(Some(rate))), Time::ZERO, LabelKind::Tickets)
         };
@@ -206,7 +208,8 @@ mod tests {
             }
             tag(&mut marker, Time::from_secs(25), LabelKind::Tickets)
         };
-        // 100 packets/s less what is left of the start, (5/5.01)^1999 ≈ 2 %; after 5 s of silence half of that.
+        // 100 packets/s minus the rest of the initial value, (5/5.01)^1999 ≈ 2 %; half of that after 5 s of
+        // silence.
         assert_eq!((after_a_silence("false"), after_a_silence("true")), (10.0, 20.0));
     }
 

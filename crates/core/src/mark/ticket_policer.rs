@@ -1,14 +1,14 @@
-//! Ticket policer: keeps the tickets written on packets to the tickets issued.
+//! Ticket policer: limits the tickets written on packets to the tickets issued.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-G (ticket
 //! policing) and III-J (ticket bits). The writers are the [marker](crate::mark::ticket) at an end of a flow and
 //! the [exchange](crate::mark::currency_exchange) at a link.
 //!
 //! Readings, where the paper leaves room:
-//! - x ← (T/r)(T/x) without memory swings between two values for ever (12.3, 20.8, 12.3, ... for T/r = 16), so
-//!   ActualTktRate is a TSW of its own. It starts at OutTktRate and the factor is bounded.
-//! - ActualTktRate counts what was written, after rounding.
-//! - A packet carries at least one ticket: 0 would divide by zero downstream. A 0 that arrives is read as 1.
+//! - x ← (T/r)(T/x) without memory alternates between two values for ever (12.3, 20.8, 12.3, ... for T/r =
+//!   16), so ActualTktRate is a TSW of its own. It starts at OutTktRate, and the factor is bounded.
+//! - ActualTktRate counts the tickets written, after rounding.
+//! - A packet carries at least one ticket: 0 would divide by zero downstream. A label of 0 is read as 1.
 //!
 //! Cost: O(1), one division for the policing and one for the average; 64 bytes.
 
@@ -30,8 +30,8 @@ pub(crate) const WINDOW: Param = Param::new(
     "Window of the averages of packets and tickets.",
 );
 
-/// Tickets on a packet while the issue is unknown. Chosen: the most that the paper's 8 bits hold; the
-/// most that 17 bits hold would spoil the averages of every router on the path.
+/// Tickets on a packet while the issue is unknown. Chosen: the maximum of the paper's 8 bits. The maximum of
+/// 17 bits would distort the averages of every router on the path.
 const UNKNOWN: f64 = 255.0;
 
 params! {
@@ -93,7 +93,7 @@ impl PolicerParams {
         require(self.policing_bound >= 1.0, "policing_bound", at_least)
     }
 
-    /// How a number of tickets is coded.
+    /// The format in which tickets are written.
     #[must_use]
     pub const fn format(&self) -> Format {
         match self.form {
@@ -104,20 +104,20 @@ impl PolicerParams {
     }
 }
 
-/// Tickets on a packet as a router reads them.
+/// Tickets on a packet as a router reads them: at least 1.
 #[must_use]
 #[inline]
 pub fn read(label: Label) -> f64 {
     label.value().max(1.0)
 }
 
-/// Writes tags so that their rate stays what was issued.
+/// Writes tags so that the rate of tickets written stays the rate issued.
 #[derive(Clone, Debug)]
 pub struct TicketPolicer {
     params: PolicerParams,
-    /// None before it is known; packets then carry [`UNKNOWN`] tickets.
+    /// None while it is unknown; packets then carry [`UNKNOWN`] tickets.
     out_tkt_rate: Option<TicketRate>,
-    /// What is in effect of it, and since when.
+    /// The part of the issue that is in effect, and since when.
     effective: f64,
     changed: Time,
     actual_tkt_rate: Tsw,
@@ -125,7 +125,7 @@ pub struct TicketPolicer {
 }
 
 impl TicketPolicer {
-    /// A writer that is issued `tickets`.
+    /// A writer with an issue of `tickets`.
     #[must_use]
     pub fn new(params: &PolicerParams, tickets: Option<TicketRate>, start: Time, random: Stream) -> Self {
         let initial = tickets.map_or(0.0, TicketRate::get);
@@ -139,20 +139,21 @@ impl TicketPolicer {
         }
     }
 
-    /// Whether its parameters are these.
+    /// Whether it has these parameters.
     #[must_use]
     pub fn has_params(&self, params: &PolicerParams) -> bool {
         self.params == *params
     }
 
-    /// What it is issued.
+    /// The tickets issued per second; none while unknown.
     #[must_use]
     pub const fn out_tkt_rate(&self) -> Option<TicketRate> {
         self.out_tkt_rate
     }
 
-    /// Changes what it is issued from `now` on. It takes effect with `issue_window`, as the rate that tickets are divided
-    /// by follows a change: else all packets of that rate would be worth less at once.
+    /// Changes the issue from `now` on. The change takes effect over `issue_window`, as the rate by which
+    /// tickets are divided follows a change: otherwise all packets in flight at that rate would be worth less
+    /// at once.
     pub fn issue(&mut self, now: Time, tickets: TicketRate) {
         if self.out_tkt_rate.is_none() {
             return self.follow(now, tickets);
@@ -161,7 +162,7 @@ impl TicketPolicer {
         self.out_tkt_rate = Some(tickets);
     }
 
-    /// Changes what it is issued to an average, which takes effect at once.
+    /// Sets the issue to an average, which takes effect at once.
     pub fn follow(&mut self, now: Time, tickets: TicketRate) {
         if self.out_tkt_rate.replace(tickets).is_none() {
             self.actual_tkt_rate = Tsw::new(self.params.policing_window, tickets.get(), now);
@@ -169,13 +170,13 @@ impl TicketPolicer {
         (self.effective, self.changed) = (tickets.get(), now);
     }
 
-    /// Brings what is in effect closer to what is issued, by the time that has passed.
+    /// Moves the issue in effect towards `out_tkt_rate`, by the time that has passed.
     fn approach(&mut self, now: Time) -> Option<f64> {
         let issued = self.out_tkt_rate?.get();
         if self.effective != issued {
             let window = self.params.issue_window.as_secs_f64();
             let gap = now.since(self.changed).as_secs_f64();
-            // As a TSW, section II-B: without time and without a window it is what is issued.
+            // A TSW (section II-B): without elapsed time and without a window it is the issue itself.
             self.effective = match window + gap > 0.0 {
                 true => (self.effective * window + issued * gap) / (window + gap),
                 false => issued,
@@ -185,8 +186,8 @@ impl TicketPolicer {
         Some(self.effective)
     }
 
-    /// The tag of a packet that is worth `share` seconds of what is issued: 1/AvgRate at a source,
-    /// InTkt/InTktRate at a link.
+    /// The tag of a packet that is worth `share` seconds of the issue: 1/AvgRate at a source, InTkt/InTktRate
+    /// at a link.
     #[inline]
     pub fn write(&mut self, now: Time, share: f64) -> Label {
         let Some(out_tkt_rate) = self.approach(now) else {
@@ -195,7 +196,7 @@ impl TicketPolicer {
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
         let bound = self.params.policing_bound;
         let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, bound);
-        // 0/0, an idle writer that is issued nothing, is no number and polices nothing.
+        // An idle writer without an issue gives 0/0, which polices nothing.
         let policing = if policing.is_nan() { 1.0 } else { policing };
         let tag = self.round(out_tkt_rate * share * policing);
         self.actual_tkt_rate.update(now, tag);
@@ -235,7 +236,7 @@ mod tests {
         TicketPolicer::new(params, TicketRate::new(rate), Time::ZERO, Stream::new(1, "tickets"))
     }
 
-    /// Tickets per second that it writes when each of `per_second` packets is worth `share`, from 20 s to 60 s.
+    /// The tickets per second written from 20 s to 60 s, if each of `per_second` packets is worth `share`.
     fn written(writer: &mut TicketPolicer, per_second: u64, share: f64) -> f64 {
         let mut sum = 0.0;
         for i in 1..60 * per_second {
@@ -283,11 +284,11 @@ mod tests {
 
     #[test]
     fn a_wrong_share_is_corrected_up_to_the_bound() {
-        // 25 packets/s of 1/25 s each are 1000 t/s. A source that assumes 20 packets/s would write 1250,
-        // and is held to 1000; one that assumes 5 would write 5000, and is held to half of that.
+        // 25 packets/s of 1/25 s each are 1000 t/s. A source that assumes 20 packets/s would write 1250, and
+        // is limited to 1000; one that assumes 5 would write 5000, and is limited to half of that.
         let wrong = |share: f64| written(&mut writer(&params(Rounding::Nearest), 1_000.0), 25, share);
         assert!((wrong(0.04) / 1_000.0 - 1.0).abs() < 0.01, "{}", wrong(0.04));
-        // A factor T/x in steady state with x = s T · T/x: x = T √s, so 1250 becomes 1118.
+        // Steady state of the factor T/x with x = s T · T/x: x = T √s, so 1250 becomes 1118.
         assert!((wrong(0.05) / 1_000.0 - 1.25_f64.sqrt()).abs() < 0.01, "{}", wrong(0.05));
         assert!((wrong(0.2) / 2_500.0 - 1.0).abs() < 0.01, "{}", wrong(0.2));
     }
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn policing_settles_where_a_step_without_memory_would_swing() {
         let mut writer = writer(&params(Rounding::Nearest), 1_000.0);
-        // Issued 1000, worth 1/16 s each, 16 packets/s.
+        // An issue of 1000 t/s, worth 1/16 s each, 16 packets/s.
         let tags: std::vec::Vec<f64> =
             (1..800).map(|i| writer.write(Time::from_millis(i * 62), 1.0 / 16.0).value()).collect();
         let last = &tags[700..];
@@ -321,8 +322,8 @@ mod tests {
 
     #[test]
     fn a_change_of_what_is_issued_takes_effect_as_an_average_would_follow_it() {
-        // 100 packets a second of 1000 t/s carry 10 tickets. Cut to 400: a TSW of 5 s has 400 + 600 e^(-1/5) = 891 after
-        // a second, 508 after 8.5; without a window all of it.
+        // 100 packets a second of 1000 t/s carry 10 tickets. After a cut to 400, a TSW of 5 s has 400 + 600
+        // e^(-1/5) = 891 after a second and 508 after 8.5; without a window the cut is complete at once.
         for (window, after) in [(5, [9.0, 5.0]), (0, [4.0, 4.0])] {
             let params = PolicerParams {
                 issue_window: Span::from_secs(window),
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn stochastic_rounding_keeps_the_mean_where_the_nearest_tag_does_not() {
-        // 960 t/s over 100 packets/s: 9.6 a packet. Nearest is 10; policing makes up for the mean only.
+        // 960 t/s over 100 packets/s are 9.6 a packet. The nearest tag is 10; only policing keeps the mean.
         let bound = PolicerParams { policing_bound: 1.0, ..params(Rounding::Nearest) };
         let mean = |rounding| {
             let params = PolicerParams { rounding, ..bound.clone() };

@@ -1,10 +1,10 @@
 //! TSW2CM, time sliding window two colour marker: the part of a flow's rate that exceeds its profile is red.
 //!
 //! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998:
-//! the probabilistic tagger, with red for OUT. It is [`TSW3CM`](super::tsw3cm) with both rates equal, for a
-//! queue that knows two kinds of packets, such as RIO.
+//! the probabilistic tagger, with red for OUT. It is [`TSW3CM`](super::tsw3cm) with both rates equal, for
+//! queues with two drop precedences, such as RIO.
 //!
-//! Cost: that of TSW3CM. Parameters: [`ENTRY`].
+//! Cost: as TSW3CM. Parameters: [`ENTRY`].
 
 use super::tsw3cm::Tsw3cmParams;
 use crate::param::{Entry, Role, Traits};
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn what_exceeds_the_rate_is_red_and_nothing_is_yellow() {
-        // 4 Mb/s of which 1 is allowed: OUT with (4 - 1)/4. 20000 trials, 4 sigma = 4 sqrt(0.75·0.25·20000) =
+        // 4 Mb/s with a profile of 1: OUT with (4 - 1)/4. 20000 trials, 4 sigma = 4 sqrt(0.75·0.25·20000) =
         // 245.
         let [green, yellow, red] = count(&mut marker(1_000, 1_000), 20_000);
         assert_eq!((green + red, yellow), (20_000, 0));

@@ -1,13 +1,13 @@
-//! TSW3CM, time sliding window three colour marker: the part of a flow's rate that exceeds a profile is
-//! coloured, packet by packet by chance.
+//! TSW3CM, time sliding window three colour marker: colours the part of a flow's rate that exceeds a profile,
+//! each packet at random.
 //!
 //! Fang, Seddigh, Nandy, "A time sliding window three colour marker (TSWTCM)", RFC 2859, 2000. The RFC calls
 //! the two rates committed and peak *target* rate, CTR and PTR; they are `cir` and `pir` here, as in the
 //! other markers of its family (RFC 2697, RFC 2698).
 //!
 //! Readings, where the RFC leaves room:
-//! - Rates are of bits on the wire, headers included.
-//! - The estimate starts at the committed rate when the flow does; the first packet counts into it.
+//! - Rates count bits on the wire, headers included.
+//! - The estimate starts at the committed rate when the flow starts; the first packet counts.
 //! - One number is drawn for each packet, whatever the rate.
 //!
 //! Cost: O(1) per packet; 72 bytes per flow, at the edge only. Parameters: [`ENTRY`].
@@ -83,7 +83,7 @@ impl Tsw3cm {
         }
     }
 
-    /// The colour at `avg_rate` of the packet that drew `u`.
+    /// The colour at `avg_rate` of a packet with the random draw `u`.
     fn colour(&self, avg_rate: f64, u: f64) -> Colour {
         // RFC 2859: P1 = (avg-rate - PTR) / avg-rate and P2 = (PTR - CTR) / avg-rate, or (avg-rate - CTR) /
         // avg-rate below PTR. Both are parts of the rate, cut at the two targets.
@@ -120,8 +120,8 @@ pub(super) mod tests {
         Tsw3cm::new(&Tsw3cmParams { cir, pir, window: Span::from_secs(1) }, setup)
     }
 
-    /// Green, yellow and red packets among `n` of 1000 B every 2 ms, which are 4 Mb/s, once the rate is
-    /// known.
+    /// The green, yellow and red packets among `n` of 1000 B every 2 ms, which are 4 Mb/s, once the estimate
+    /// has settled.
     pub(in super::super) fn count(marker: &mut Tsw3cm, n: u64) -> [u64; 3] {
         let mut counts = [0; 3];
         for i in 1..=10_000 + n {
@@ -160,8 +160,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_flow_within_its_rate_is_green_from_the_first_packet() {
-        // 4 Mb/s of 4 Mb/s. The estimate comes from (4e6·1 + 8000)/(1 + 0.002) = 4e6: it never leaves the
-        // target.
+        // 4 Mb/s of 4 Mb/s. The estimate is (4e6·1 + 8000)/(1 + 0.002) = 4e6: it never leaves the target.
         assert_eq!(count(&mut marker(4_001, 5_000), 1_000), [1_000, 0, 0]);
         let mut marker = marker(4_000, 5_000);
         let mut first = packet(0, 0, 1_000);

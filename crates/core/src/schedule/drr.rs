@@ -1,30 +1,31 @@
-//! DRR, deficit round robin: flows take turns, and each turn is worth a quantum of bytes.
+//! DRR, deficit round robin: flows take turns, and each turn grants a quantum of bytes.
 //!
 //! Shreedhar, Varghese, "Efficient fair queueing using deficit round robin", IEEE/ACM ToN 4(3), 1996,
-//! sections III and IV. At the start of a turn the flow's deficit counter grows by its quantum, once; it is
-//! served while the counter covers the packet at the head; what is left is kept for the next turn. A flow
+//! sections III and IV. At the start of a turn the flow's deficit counter grows by its quantum, once. The
+//! flow is served while the counter covers the packet at the head; the rest is kept for the next turn. A flow
 //! that runs empty leaves the round and loses its counter; a flow that becomes backlogged joins the round at
 //! its tail.
 //!
 //! Deviations:
 //! - A turn ends when its last packet is taken, not when the next packet is asked for. A flow that becomes
-//!   backlogged during that transmission therefore joins behind the flow just served. In the same way a flow
-//!   that is alone takes the turns it needs for its head packet at once.
+//!   backlogged during that transmission therefore joins behind the flow just served. For the same reason a
+//!   flow that is alone takes the turns that its head packet needs at once.
 //! - Counters are kept in 2^-16 bytes, so that weights do not round a quantum to whole bytes.
-//! - The flow with the smallest weight has the quantum itself and others proportionally more: weights of 100
-//!   and 300 mean the same as 1 and 3, and both the paper's O(1) and short turns are kept whatever the scale
-//!   of the weights.
+//! - The flow with the smallest weight gets one quantum and others proportionally more: weights of 100 and
+//!   300 mean the same as 1 and 3. The paper's O(1) and short turns then hold whatever the scale of the
+//!   weights.
 //!
 //! Fairness (Theorem 2): over any interval in which two flows are backlogged, their service per weight
 //! differs by less than a quantum plus twice the largest packet.
 //!
 //! Cost: O(1) per packet if the quantum is at least the largest packet, else as many turns as the packet
-//! needs quanta. The worst call goes through the backlogged flows four times, however small the quantum:
-//! after a round in which no flow could pay, all rounds of that kind that follow are given at once. At most 64
-//! bytes per flow: records of 32, made for up to twice as many. Parameters: [`ENTRY`].
+//! needs quanta. The worst call visits the backlogged flows four times, however small the quantum: after a
+//! round in which no flow could pay, all following rounds without service are granted at once. At most 64
+//! bytes per flow: records of 32, allocated for up to twice as many flows. Parameters: [`ENTRY`].
 //!
-//! Statistics: `backlogged_flows`, the length of the ActiveList; `rounds`, how often each flow that was backlogged when the round
-//! began has had its turn or left, since the start.
+//! Statistics: `backlogged_flows`, the length of the ActiveList; `rounds`, the number of completed rounds
+//! since the start. A round is complete when each flow that was backlogged at its beginning has had its turn
+//! or left.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -58,33 +59,33 @@ params! {
     check: |params: &Self, _| require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")
 }
 
-/// Bytes in the fixed point of the deficit counters.
+/// A size in the fixed point of the deficit counters.
 pub(crate) fn scaled(size: Bytes) -> u64 {
     size.get() << 16
 }
 
-/// Bytes in a turn at a given weight.
+/// The bytes that a turn grants, by weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quanta {
     per_weight: f64,
 }
 
 impl Quanta {
-    /// `quantum` for a flow of weight `smallest`.
+    /// Quanta that grant `quantum` to a flow of weight `smallest`.
     pub fn new(quantum: Bytes, smallest: Weight) -> Self {
         Self { per_weight: scaled(quantum) as f64 / smallest.get() }
     }
 
-    /// In the fixed point of the deficit counters. At least a byte, so that every flow gets on, and at most
-    /// 2^32 bytes, so that no counter overflows.
+    /// The grant in the fixed point of the deficit counters. At least a byte, so that every flow advances,
+    /// and at most 2^32 bytes, so that no counter overflows.
     pub fn of(self, weight: Weight) -> u64 {
         libm::round(self.per_weight * weight.get()).clamp(65_536.0, 281_474_976_710_656.0) as u64
     }
 }
 
-/// What a packet takes from the deficit counter of its flow.
+/// The amount that a packet takes from the deficit counter of its flow.
 pub trait Charge {
-    /// In the fixed point of the counters.
+    /// The charge in the fixed point of the counters.
     fn of<P: Packet>(packet: &P) -> u64;
 }
 
@@ -101,27 +102,28 @@ impl Charge for ByBytes {
 /// A deficit round robin over flows.
 pub type Drr<P> = Turns<P, ByBytes>;
 
-/// A deficit round robin over flows, whose packets pay `C`.
+/// A deficit round robin over flows, with charges `C` for packets.
 #[derive(Clone, Debug)]
 pub struct Turns<P, C> {
     quanta: Quanta,
     flows: Vec<Flow>,
     packets: Pool<P>,
-    /// The paper's ActiveList: the backlogged flows. The one at the front has its turn and can serve its head
-    /// packet.
+    /// The paper's ActiveList: the backlogged flows. The one at the front has its turn and can pay for its
+    /// head packet.
     active: List,
-    /// The backlogged flow with whose turn the round ends: those behind it have joined since the round began, or had their turn.
+    /// The backlogged flow whose turn ends the round. Flows behind it have joined since the round began, or
+    /// have had their turn.
     last: Option<usize>,
-    /// Rounds that have ended.
+    /// The number of completed rounds.
     rounds: u64,
     backlog: Backlog,
     charge: PhantomData<C>,
-    /// Turns that were passed on.
+    /// The number of turns that were passed on.
     #[cfg(test)]
     turns: u64,
 }
 
-/// Two share a line of the cache and none lies across two.
+/// A flow. Two share a cache line and none lies across two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Flow {
@@ -139,7 +141,7 @@ impl Linked for Flow {
 }
 
 impl<P: Packet> Drr<P> {
-    /// An empty round in which a flow of weight `smallest` has one quantum a turn.
+    /// An empty round with a quantum a turn for a flow of weight `smallest`.
     #[must_use]
     pub fn new(params: &DrrParams, smallest: Weight) -> Self {
         Self::with(Quanta::new(params.quantum, smallest))
@@ -147,7 +149,7 @@ impl<P: Packet> Drr<P> {
 }
 
 impl<P: Packet, C: Charge> Turns<P, C> {
-    /// An empty round with turns of this worth.
+    /// An empty round with these quanta.
     pub(super) const fn with(quanta: Quanta) -> Self {
         Self {
             quanta,
@@ -171,7 +173,7 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         &mut self.flows[id.slot()]
     }
 
-    // Apart: with it, each call of `flow` saves all registers.
+    // Not inlined: otherwise each call of `flow` saves all registers.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, flows: usize) {
@@ -180,8 +182,7 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         self.flows.resize(flows, idle);
     }
 
-    /// Gives the flow at the front its quantum, and passes the turn on until it is with a flow that can use
-    /// it.
+    /// Grants the flow at the front its quantum, and passes the turn on until it reaches a flow that can pay.
     fn begin_turn(&mut self) {
         if let Some(front) = self.active.front() {
             self.flows[front].deficit += self.flows[front].quantum;
@@ -191,14 +192,14 @@ impl<P: Packet, C: Charge> Turns<P, C> {
 
     /// Passes the turn on while the flow at the front cannot pay for its head packet.
     ///
-    /// Terminates: when the turn comes round, all but one of the fruitless rounds that remain are skipped.
+    /// Terminates: after one full round, all remaining rounds without service but one are skipped.
     fn settle(&mut self) {
         let first = self.active.front();
         while let Some(front) = self.active.front() {
             if self.wants(front) == 0 {
                 return;
             }
-            // A round that ends with the flow at the front ends with it again: it goes to the back.
+            // A round that ends with the flow at the front ends with it again: the flow goes to the back.
             self.rounds += u64::from(self.last == Some(front));
             self.active.rotate(&mut self.flows);
             if self.active.front() == first {
@@ -214,20 +215,20 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         }
     }
 
-    /// What a flow lacks to pay for its head packet.
+    /// The amount that a flow lacks to pay for its head packet.
     fn wants(&self, flow: usize) -> u64 {
         let Flow { queue, deficit, .. } = &self.flows[flow];
         queue.front(&self.packets).map_or(0, |head| C::of(&head.packet).saturating_sub(*deficit))
     }
 
-    /// Gives every flow its quanta of the rounds to come in which no flow can pay.
+    /// Grants every flow its quanta of the following rounds in which no flow can pay.
     fn skip_rounds(&mut self) {
         let (mut needed, mut flow) = (u64::MAX, self.active.front());
         while let Some(index) = flow {
             needed = needed.min(self.wants(index).div_ceil(self.flows[index].quantum));
             flow = self.active.behind(&mut self.flows, index);
         }
-        // Some flow can pay in the round of this number. A counter stays below the head packet till then.
+        // Some flow can pay in round `needed`. Until then every counter stays below its head packet.
         let fruitless = needed.saturating_sub(1);
         self.rounds = self.rounds.saturating_add(fruitless);
         let mut flow = self.active.front();
@@ -237,7 +238,7 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         }
     }
 
-    /// Takes `flow` out of the round, which ends with it if it was the last and has its turn.
+    /// Removes `flow` from the round, and ends the round if it was the last and has its turn.
     fn leave(&mut self, flow: usize, has_turn: bool) {
         if self.last == Some(flow) {
             self.rounds += u64::from(has_turn);
@@ -247,8 +248,8 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         self.last = self.last.or(self.active.back());
     }
 
-    /// Takes a packet out of `flow`'s queue, and the flow out of the round if that was its last. `cost` is
-    /// what a packet is charged to the flow.
+    /// Removes a packet from `flow`'s queue, and the flow from the round if it was the flow's last packet.
+    /// `cost` is the charge of a packet.
     fn take(&mut self, flow: usize, end: End, cost: fn(&P) -> u64) -> Option<Queued<P>> {
         let queued = self.flows.get_mut(flow)?.queue.pop(&mut self.packets, end)?;
         self.backlog.remove(&queued.packet);
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(round.flows[0].deficit, 0, "an empty flow keeps nothing");
     }
 
-    /// Backlogged flows, and rounds.
+    /// The number of backlogged flows, and of rounds.
     fn statistics(round: &Drr<SimplePacket>) -> Vec<(&'static str, f64)> {
         let mut shown = Vec::new();
         round.statistics(&mut |name, value| shown.push((name, value)));
@@ -362,18 +363,18 @@ mod tests {
 
     #[test]
     fn backlogged_flows_and_rounds_are_shown() {
-        // Quantum 500: each flow sends one packet of 400 in a turn. Flow 0 comes to the empty round, which is its own; flows 1 and
-        // 2 join behind it, for the next.
+        // Quantum 500: each flow sends one packet of 400 in a turn. Flow 0 joins the empty round and is alone
+        // in it; flows 1 and 2 join behind it, for the next round.
         let mut round = drr(500);
         let shown = |flows, rounds| [("backlogged_flows", flows), ("rounds", rounds)];
         push(&mut round, &[(0, 400), (0, 500), (1, 400), (1, 500), (2, 400)]);
         assert_eq!(statistics(&round), shown(3.0, 0.0));
-        // (turns) 0 | 1 2 0 | 1: after that of flow 0 the first round, after the second of flow 0 the second.
+        // Turns: 0 | 1 2 0 | 1. The first turn of flow 0 ends the first round, its second turn the second.
         for (flows, rounds) in [(3.0, 1.0), (3.0, 1.0), (2.0, 1.0), (1.0, 2.0), (0.0, 3.0)] {
             serve(&mut round, 1);
             assert_eq!(statistics(&round), shown(flows, rounds));
         }
-        // Flow 3, of which the packet takes 4 quanta, is alone: three rounds of its own before it can be sent, and the one with it.
+        // Flow 3 is alone, and its packet takes 4 quanta: three rounds without service, and one with it.
         push(&mut round, &[(3, 2_000)]);
         assert_eq!(statistics(&round), shown(1.0, 6.0));
         serve(&mut round, 1);
@@ -383,7 +384,7 @@ mod tests {
     #[test]
     fn a_round_whose_last_flow_is_pushed_out_ends_with_the_one_before_it() {
         let mut round = drr(500);
-        // The round of flow 0 alone ends with its first packet; that of 1, 2 and 0 follows.
+        // The round of flow 0 alone ends with its first packet; the round of 1, 2 and 0 follows.
         push(&mut round, &[(0, 400), (0, 500), (0, 500), (1, 400), (2, 400), (2, 500)]);
         serve(&mut round, 1);
         round.push_out(Time::ZERO, FlowId(0), End::Tail);
@@ -399,7 +400,7 @@ mod tests {
     fn a_flow_emptied_by_push_out_leaves_the_round() {
         let mut round = drr(500);
         push(&mut round, &[(0, 100), (1, 100), (2, 100)]);
-        // The flow in turn, then one that waits.
+        // Push-out from the flow in turn, then from one that waits.
         assert_eq!(round.push_out(Time::ZERO, FlowId(0), End::Head).map(|q| q.packet.id), Some(1));
         assert_eq!(round.next_flow(), Some(FlowId(1)));
         assert_eq!(round.push_out(Time::ZERO, FlowId(2), End::Tail).map(|q| q.packet.id), Some(3));
@@ -412,7 +413,7 @@ mod tests {
     fn a_packet_pushed_out_is_not_charged_and_the_turn_passes_if_the_next_is_too_large() {
         let mut round = drr(500);
         push(&mut round, &[(0, 400), (0, 600), (1, 100)]);
-        // Flow 0 keeps its 500, but 600 is too much: flow 1 is next, and then flow 0 with 1000.
+        // Flow 0 keeps its 500, but 600 exceeds it: flow 1 is next, and then flow 0 with 1000.
         round.push_out(Time::ZERO, FlowId(0), End::Head);
         assert_eq!(round.next_flow(), Some(FlowId(1)));
         assert_eq!(round.flows[0].deficit >> 16, 500);
@@ -423,14 +424,14 @@ mod tests {
     fn a_quantum_smaller_than_a_packet_saves_up() {
         let mut round = drr(100);
         push(&mut round, &[(1, 100), (0, 350), (1, 100), (1, 100), (1, 100), (1, 100)]);
-        // Flow 0 needs four turns; flow 1 has one before and three between.
+        // Flow 0 needs four turns; flow 1 has one turn before and three between.
         assert_eq!(serve(&mut round, 9), [1, 3, 4, 5, 2, 6]);
     }
 
     #[test]
     fn fruitless_rounds_are_skipped_at_once_and_the_order_is_that_of_single_turns() {
-        // A byte a turn, 1 to 3 for their weights. Heads of 1500, 40 and 900 B need 1500, 20 and 300 turns;
-        // the next of flow 1, 700 B, 350 from turn 20 on. Flow 2 keeps nothing.
+        // A quantum of one byte, 1 to 3 by weight. Heads of 1500, 40 and 900 B need 1500, 20 and 300 turns;
+        // the next packet of flow 1, 700 B, needs 350 from turn 20 on. Flow 2 keeps nothing.
         let mut round = drr(1);
         for (flow, weight) in [(1, 2.0), (2, 3.0)] {
             round.set_flow(FlowId(flow), FlowSetting::Weight(Weight::new(weight).unwrap()));
@@ -469,7 +470,7 @@ mod tests {
         assert_eq!(flows(&mut round, 8), [0, 0, 0, 1, 0, 0, 0, 1]);
         assert_eq!(flows(&mut round, 1), [0]);
         round.set_flow(FlowId(0), FlowSetting::Weight(weight(200.0)));
-        // The turn that has begun is worth what it was; the next is not.
+        // The turn that has begun keeps its old grant; the next has the new one.
         assert_eq!(flows(&mut round, 6), [0, 0, 1, 0, 1, 0]);
     }
 }

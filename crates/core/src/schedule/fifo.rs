@@ -1,7 +1,7 @@
 //! FIFO: packets leave in the order in which they came, whatever their flow.
 //!
-//! Cost: O(1) per packet; [`push_out`](Scheduler::push_out) searches the queue from the end asked for. No
-//! state per flow.
+//! Cost: O(1) per packet; [`push_out`](Scheduler::push_out) searches the queue from the given end. No state
+//! per flow.
 
 use alloc::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Schedulers: they hold the packets and decide who is served next.
+//! Schedulers: they hold the packets and decide which flow is served next.
 //!
 //! | file | scheduler | source |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | [`scfq`] | self-clocked fair queueing | Golestani 1994 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
-//! `tags.rs` is what the schedulers by virtual time share.
+//! `tags.rs` holds what the schedulers with virtual time share.
 
 pub mod drr;
 pub mod fifo;
@@ -31,60 +31,61 @@ use crate::units::{Span, Time};
 pub struct Queued<P> {
     /// The packet.
     pub packet: P,
-    /// When it was enqueued.
+    /// The time of its `enqueue`.
     pub arrived: Time,
 }
 
 impl<P> Queued<P> {
-    /// How long it has been in the buffer.
+    /// The sojourn time until `now`.
     #[must_use]
     pub fn sojourn(&self, now: Time) -> Span {
         now.since(self.arrived)
     }
 }
 
-/// Which end of a flow's queue.
+/// One end of a flow's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The packet that would be served first.
     Head,
-    /// The packet that came last.
+    /// The packet that arrived last.
     Tail,
 }
 
 /// A scheduler: the packets of a buffer and the order in which they leave.
 ///
-/// It admits everything; limits belong to the [buffer policy](crate::aqm). Packets of one flow leave in the
-/// order in which they came.
+/// A scheduler admits every packet; the [buffer policy](crate::aqm) has the limits. Packets of one flow leave
+/// in the order in which they arrived.
 pub trait Scheduler<P: Packet> {
-    /// Takes a packet in.
+    /// Adds a packet.
     fn push(&mut self, now: Time, packet: P);
 
-    /// The next packet to serve; `None` only when there is no backlog.
+    /// Removes and returns the next packet to serve; `None` only if the backlog is empty.
     fn pop(&mut self, now: Time) -> Option<Queued<P>>;
 
-    /// Removes one packet of `flow` without serving it; `None` if it has none. The flow is not charged for
-    /// it.
+    /// Removes one packet of `flow` without serving it; `None` if the flow has none. The flow is not charged
+    /// for the packet.
     fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>>;
 
-    /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
+    /// The flow that [`pop`](Scheduler::pop) would serve next; `None` only if the backlog is empty.
     fn next_flow(&self) -> Option<FlowId>;
 
-    /// The packet that [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
+    /// The packet that [`pop`](Scheduler::pop) would serve next; `None` only if the backlog is empty.
     fn front(&self) -> Option<&Queued<P>>;
 
-    /// Whether a packet waits for those of its own flow, and for turns of others, but not for all that came before it.
+    /// Whether a packet waits only for packets of its own flow and for turns of others, not for all packets
+    /// that arrived before it.
     fn keeps_flows_apart(&self) -> bool {
         true
     }
 
-    /// Whether a packet that comes to the empty scheduler and leaves at once leaves no trace.
+    /// Whether a packet that arrives at the empty scheduler and leaves at once leaves no trace.
     fn is_transparent(&self) -> bool {
         false
     }
 
-    /// The packet that [`pop`](Scheduler::pop) takes after `others` others, where that is known without a search; see
-    /// [`Queue::upcoming`](crate::queue::Queue::upcoming).
+    /// The packet that [`pop`](Scheduler::pop) returns after `others` other packets, if it is known without a
+    /// search; see [`Queue::upcoming`](crate::queue::Queue::upcoming).
     fn upcoming(&self, _others: usize) -> Option<&P> {
         None
     }
@@ -95,7 +96,8 @@ pub trait Scheduler<P: Packet> {
     /// Reports named counters and gauges.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Changes what it knows of `flow`. Whether it was heeded: no scheduler here knows more than weights.
+    /// Changes a setting of `flow`. Returns whether it is heeded: the schedulers of this crate heed only
+    /// weights.
     fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }

@@ -1,13 +1,14 @@
-//! RR, round robin: flows take turns, and each turn is worth one packet.
+//! RR, round robin: flows take turns, and each turn grants one packet.
 //!
 //! Nagle, "On packet switches with infinite storage", RFC 970, section 5. A flow of large packets gets more
 //! than its share of the bytes; [`drr`](super::drr) corrects that.
 //!
-//! Weighted: the flow with the smallest weight sends one packet a turn, others proportionally more, and what
-//! is left below a packet is kept for the next turn. Weights 2 and 3 are turns of 1 packet and of 1.5: one
-//! and two packets by turns. This is deficit round robin with packets for bytes, so its rules of a flow that
-//! runs empty or loses a packet to push-out, and its bound, hold here: over any interval in which two flows
-//! are backlogged, their packets per weight, in units of the smallest, differ by less than three.
+//! Weighted: the flow with the smallest weight sends one packet a turn, others proportionally more, and the
+//! fraction of a packet is kept for the next turn. Weights 2 and 3 grant 1 and 1.5 packets a turn: the second
+//! flow sends one and two packets alternately. This is deficit round robin in packets instead of bytes, so
+//! its rules for a flow that runs empty or loses a packet to push-out, and its bound, hold here: over any
+//! interval in which two flows are backlogged, their packets per weight, in units of the smallest, differ by
+//! less than three.
 //!
 //! Cost: O(1) per packet, at most 64 bytes per flow. Parameters: none.
 
@@ -27,12 +28,12 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
-/// A packet pays for itself, whatever its size.
+/// The charge of a packet is one packet, whatever its size.
 #[derive(Clone, Copy, Debug)]
 pub enum ByPackets {}
 
-/// What a packet counts for in the round. Chosen: [`Quanta`] gives at least a unit a turn, so a weight may
-/// fall to a 1024th of the smallest weight at the start before it counts for more than it is.
+/// The charge of a packet. Chosen: [`Quanta`] grants at least one unit a turn, so a weight may fall to a
+/// 1024th of the initial smallest weight before this minimum applies.
 const PACKET: Bytes = Bytes::new(1_024);
 
 impl Charge for ByPackets {
@@ -64,7 +65,7 @@ mod tests {
     use crate::testing::packet;
     use crate::units::Time;
 
-    /// Flows of these weights, each with twenty packets of a size of its own.
+    /// A scheduler with flows of these weights, each with twenty packets of a size of its own.
     fn round(weights: &[f64]) -> RoundRobin<SimplePacket> {
         let weight = |w| Weight::new(w).unwrap();
         let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);

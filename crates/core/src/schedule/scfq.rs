@@ -1,21 +1,22 @@
 //! SCFQ, self-clocked fair queueing: the packet whose service would finish first in virtual time is served
-//! next, and virtual time is read off the packet in service.
+//! next, and virtual time is the tag of the packet in service.
 //!
 //! Golestani, "A self-clocked fair queueing scheme for broadband applications", INFOCOM 1994, section 3. Each
 //! packet has a service tag F = l/r + max(F of the packet before it in its flow, v); the smallest F is
 //! served; v is the F of the packet in service.
 //!
 //! Readings:
-//! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
-//! - Once the link is idle the paper sets v and all tags to zero. Here nothing has to be done: v is then the
+//! - Tags belong to heads of line, not to arrivals; `tags.rs` gives the reason, and the integer form of tags.
+//! - Once the link is idle the paper sets v and all tags to zero. Here no reset is needed: v is then the
 //!   largest F served, so no flow owes anything.
-//! - Equal tags, which the paper breaks at will: the one that came to the head of its flow first.
-//! - A large head that was pushed out may leave a small packet whose F is below v. It is served next, and v
-//!   stays where it is: virtual time does not go back.
+//! - The paper leaves open which of several equal tags goes first. Here it is the packet that became a head
+//!   of line first.
+//! - A large head that was pushed out may leave a small packet whose F is below v. This packet is served
+//!   next, and v keeps its value: virtual time never decreases.
 //!
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
-//! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one of each other flow,
-//! whatever its weight: the price for so simple a v.
+//! l_f/r_f + l_m/r_m, with l the largest packet of the flow. A packet may wait for one packet of each other
+//! flow, whatever its weight: the price of the simple v.
 //!
 //! Cost: O(log flows) per packet; at most 87 bytes per flow, as start-time fair queueing. Parameters: none.
 
@@ -36,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 /// Self-clocked fair queueing over flows.
 pub type Scfq<P> = ByTag<P, Finish>;
 
-/// The smallest F is served.
+/// Serves the smallest F.
 #[derive(Clone, Copy, Debug)]
 pub enum Finish {}
 
@@ -53,7 +54,7 @@ mod tests {
     use crate::schedule::{End, Scheduler};
     use crate::units::{Time, Weight};
 
-    /// Flows of these weights, the smallest 1.
+    /// A scheduler with flows of these weights; the smallest is 1.
     fn scfq(weights: &[f64]) -> Scfq<SimplePacket> {
         weighted(Scfq::new(Weight::ONE), weights)
     }
@@ -64,7 +65,8 @@ mod tests {
         // Flow 1, weight 2, 200 B each: F = 100, 200, 300, 400, 500.
         let mut scfq = scfq(&[1.0, 2.0]);
         push(&mut scfq, 1, &[(0, 300), (0, 100), (0, 100), (1, 200), (1, 200), (1, 200), (1, 200), (1, 200)]);
-        // By F, and the first that was a head first: 4 (100), 5 (200), 1 (300), 6 (300), 2 (400), 7 (400), 3, 8.
+        // In the order of F, then of arrival at the head: 4 (100), 5 (200), 1 (300), 6 (300), 2 (400), 7
+        // (400), 3, 8.
         assert_eq!(serve(&mut scfq, 9), [4, 5, 1, 6, 2, 7, 3, 8]);
     }
 
@@ -85,8 +87,7 @@ mod tests {
         push(&mut scfq, 1, &[(0, 1_500), (0, 100), (0, 1_000), (1, 700), (1, 700), (1, 700)]);
         // F: packet 1 at 1500; 4, 5, 6 at 700, 1400, 2100.
         assert_eq!(serve(&mut scfq, 2), [4, 5]);
-        // v = 1400; now packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with
-        // 2100.
+        // v = 1400; packet 2 heads flow 0 with S = 0 and F = 100, then packet 3 with F = 1100, 6 with 2100.
         assert_eq!(scfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         assert_eq!(serve(&mut scfq, 1), [2]);
         assert_eq!(scfq.v >> 24, 1_400);

@@ -2,20 +2,22 @@
 //!
 //! Goyal, Vin, Cheng, "Start-time fair queueing: a scheduling algorithm for integrated services packet
 //! switching networks", IEEE/ACM ToN 5(5), 1997, section II. Each packet has a start tag S = max(v, F of the
-//! packet before it in its flow) (eq. 4) and a finish tag F = S + l/r (eq. 5). The smallest S is served; v is
-//! the S of the packet in service and, when the link falls idle, the largest F of any packet served. It is
-//! named `stfq` because SFQ also means stochastic fair queueing (McKenney 1990), which this is not.
+//! switching networks", IEEE/ACM ToN 5(5), 1997, section II. Each packet has a start tag S = max(v, F of the
+//! flow's previous packet) (eq. 4) and a finish tag F = S + l/r (eq. 5). The smallest S is served; v is the S
+//! of the packet in service and, when the link becomes idle, the largest F of any packet served. It is named
+//! `stfq` because SFQ also means stochastic fair queueing (McKenney 1990), a different discipline.
 //!
 //! Readings:
-//! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
-//! - Equal start tags, which the paper breaks at will: the one that came to the head of its flow first.
-//! - The link is idle when it asks and there is nothing.
+//! - Tags belong to heads of line, not to arrivals; `tags.rs` gives the reason, and the integer form of tags.
+//! - The paper leaves open which of several equal start tags goes first. Here it is the packet that became a
+//!   head of line first.
+//! - The link is idle when it asks and there is no packet.
 //!
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
 //! l_f/r_f + l_m/r_m, with l the largest packet of the flow.
 //!
-//! Cost: O(log flows) per packet; at most 87 bytes per flow: records of 32, made for up to twice as many, and
-//! 23 for the tournament. Parameters: none.
+//! Cost: O(log flows) per packet; at most 87 bytes per flow: records of 32, allocated for up to twice as many
+//! flows, and 23 for the tournament. Parameters: none.
 
 use super::tags::{ByTag, Tag};
 use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
@@ -34,7 +36,7 @@ pub const ENTRY: Entry = Entry {
 /// Start-time fair queueing over flows.
 pub type StartTimeFq<P> = ByTag<P, Start>;
 
-/// The smallest S is served.
+/// Serves the smallest S.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {}
 
@@ -52,7 +54,7 @@ mod tests {
     use crate::testing::packet;
     use crate::units::{Time, Weight};
 
-    /// Flows of these weights, the smallest 1.
+    /// A scheduler with flows of these weights; the smallest is 1.
     fn stfq(weights: &[f64]) -> StartTimeFq<SimplePacket> {
         weighted(StartTimeFq::new(Weight::ONE), weights)
     }
@@ -63,7 +65,8 @@ mod tests {
         // Flow 1, weight 2: 200 B at S = 0, F = 100; S = 100, 200, 300, 400.
         let mut stfq = stfq(&[1.0, 2.0]);
         push(&mut stfq, 1, &[(0, 300), (0, 100), (0, 100), (1, 200), (1, 200), (1, 200), (1, 200), (1, 200)]);
-        // By S, and the first that was a head first: 1 (0), 4 (0), 5 (100), 6 (200), 2 (300), 7 (300), 3 (400), 8 (400).
+        // In the order of S, then of arrival at the head: 1 (0), 4 (0), 5 (100), 6 (200), 2 (300), 7 (300), 3
+        // (400), 8 (400).
         assert_eq!(serve(&mut stfq, 9), [1, 4, 5, 6, 2, 7, 3, 8]);
     }
 
@@ -101,8 +104,8 @@ mod tests {
         assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         assert_eq!(serve(&mut stfq, 9), [2, 4, 3, 5]);
         push(&mut stfq, 6, &[(0, 900), (1, 100), (1, 100)]);
-        // Flow 0 is idle again and owes what it had sent, 200 of 1000: it is behind v = 500 and starts there;
-        // flow 1 has F = 1000.
+        // Flow 0 is idle again with F = 200 instead of 1000: it is behind v = 500 and starts there; flow 1
+        // has F = 1000.
         assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Tail).map(|queued| queued.packet.id), Some(6));
         push(&mut stfq, 9, &[(0, 100)]);
         assert_eq!(serve(&mut stfq, 9), [7, 9, 8]);
@@ -128,7 +131,7 @@ mod tests {
         for (id, flow) in [(1, 1), (2, u32::MAX), (3, FlowId::SLOTS as u32 + 1), (4, 0)] {
             stfq.push(Time::ZERO, packet(id, flow, 100));
         }
-        // Packet 3 waits behind packet 1 in slot 1. The last number has a slot of its own, the last.
+        // Packet 3 waits behind packet 1 in slot 1. The last flow number has a slot of its own, the last one.
         assert_eq!(serve(&mut stfq, 9), [1, 2, 4, 3]);
     }
 }

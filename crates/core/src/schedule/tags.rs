@@ -1,24 +1,26 @@
-//! What the schedulers by tags share: virtual time, the queues of the flows, and a tag for each flow; and
-//! what those that serve the smallest tag share in addition.
+//! Shared parts of the tag-based schedulers: virtual time, the queues of the flows, a tag for each flow, and
+//! [`ByTag`], which serves the smallest tag.
 //!
 //! **Head-of-line tags.** The papers stamp a packet when it arrives. Here a packet gets its tags when it
 //! becomes the head of its flow: S = F of the flow's last packet served if the flow was backlogged then, else
-//! the larger of that and the virtual time. Where nothing is pushed out both give the same tags. Where heads
-//! are pushed out, tags stamped at arrival charge a flow for packets that were never sent; these do not.
+//! the larger of that F and the virtual time. Without push-out both methods give the same tags. If heads are
+//! pushed out, tags stamped at arrival charge a flow for packets that were never sent; head-of-line tags do
+//! not.
 //!
-//! One number per flow therefore does: the start tag of its head while it is backlogged, the finish tag of
-//! its last packet served while it is idle. An idle flow whose number is not above the virtual time carries
-//! no information, and counts as never seen.
+//! One number per flow is therefore enough: the start tag of its head while it is backlogged, the finish tag
+//! of its last packet served while it is idle. An idle flow whose number is not above the virtual time
+//! carries no information, and is treated as new.
 //!
 //! **Numbers.** Virtual time counts bytes for a flow of the smallest weight, in integers of 2^-24 bytes, so
 //! sums are exact and only differences matter. A packet's length in virtual time is rounded once, to 2^-24
 //! bytes: for 64 bytes and a weight a million times the smallest, by less than 0.1 %. When virtual time
-//! reaches 2^62, that is after 275 GB for each unit of the smallest weight, all numbers are moved down
-//! together, which changes no difference: O(flows), once in more than 10^8 packets.
+//! reaches 2^62, after 275 GB for each unit of the smallest weight, all numbers are reduced together, which
+//! changes no difference: O(flows), once in more than 10^8 packets.
 //!
-//! **Ties.** Flows whose tags are equal, as those of all that send packets of one size are time and again, are served in the order in which
-//! their heads came to the head: by their numbers, those with high ones would wait longer and lose more packets for it. Tags that differ
-//! by less than 2^-14 bytes count as equal there, and for nothing else; beyond a thousand equal tags the order of two may be the other.
+//! **Ties.** Tags are often equal, for example if all flows send packets of one size. Flows with equal tags
+//! are served in the order in which their heads became heads of line. In the order of flow numbers, flows
+//! with high numbers would wait longer and lose more packets. Tags that differ by less than 2^-14 bytes count
+//! as equal in this order, and nowhere else; beyond a thousand equal tags the order of two may be reversed.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -31,25 +33,26 @@ use crate::queue::Backlog;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Time, Weight};
 
-/// Where the numbers are moved down. Below 2^63 by more than any tag can be ahead of virtual time.
+/// The virtual time at which numbers are reduced. It is so far below 2^63 that no tag ahead of virtual time
+/// exceeds 2^63.
 const HORIZON: u64 = 1 << 62;
 
-/// The part of a place among all flows that is not the tag but its turn among equal ones.
+/// The bits of a flow's place in the order that hold its turn among equal tags.
 const TURN: u64 = (1 << 10) - 1;
 
-/// What a byte costs at the smallest weight, in virtual time times 2^16.
+/// The cost of a byte at the smallest weight, in virtual time times 2^16.
 const BYTE: f64 = (1_u64 << 40) as f64;
 
-/// A flow: its queue, weight and tag. Two share a line of the cache and none lies across two.
+/// A flow: its queue, weight and tag. Two flows share a cache line and none lies across two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Flow {
     pub queue: PacketQueue,
-    /// What a byte costs it in virtual time, times 2^16: 2^40 at the smallest weight.
+    /// The cost of a byte in virtual time, times 2^16: 2^40 at the smallest weight.
     per_byte: u64,
-    /// S of its head while backlogged, else F of its last packet served.
+    /// S of the head while backlogged, else F of the last packet served.
     pub tag: u64,
-    /// Its turn among equal tags.
+    /// The turn among equal tags.
     turn: u64,
 }
 
@@ -59,8 +62,9 @@ impl Flow {
         (size.get().saturating_mul(self.per_byte) >> 16).max(1)
     }
 
-    /// Its weight: 2^16 is the smallest. Rounded up, so that a sum of weights is never too small, nor a virtual time that rises
-    /// by its inverse ahead; but what exceeds a whole number by less than 2^-10 is the rounding of `per_byte`.
+    /// The weight, 2^16 for the smallest. Rounded up, so that a sum of weights is never too small and a
+    /// virtual time that rises by its inverse never ahead. An excess over a whole number below 2^-10 is the
+    /// rounding error of `per_byte`, and is dropped.
     pub fn share(&self) -> u64 {
         ((1_u64 << 56) - (self.per_byte >> 10)).div_ceil(self.per_byte)
     }
@@ -76,8 +80,8 @@ pub(super) struct Flows<P> {
 }
 
 impl<P: Packet> Flows<P> {
-    /// None yet. Weights are counted in units of `smallest`; a lower one that comes later is exact down to a
-    /// 256th of it for packets of 64 kB.
+    /// An empty set. Weights are counted in units of `smallest`; a lower weight that comes later is exact
+    /// down to a 256th of `smallest` for packets of 64 kB.
     pub const fn new(smallest: Weight) -> Self {
         Self { flows: Vec::new(), packets: Pool::new(), backlog: Backlog::EMPTY, smallest }
     }
@@ -90,7 +94,7 @@ impl<P: Packet> Flows<P> {
         &mut self.flows[index]
     }
 
-    // Apart: with it, each call of `get` saves all registers.
+    // Not inlined: otherwise each call of `get` saves all registers.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, flows: usize) {
@@ -98,7 +102,7 @@ impl<P: Packet> Flows<P> {
         self.flows.resize(flows, Flow { queue: PacketQueue::EMPTY, per_byte, tag: 0, turn: 0 });
     }
 
-    /// Takes a packet in. Says whether it is the head of its flow.
+    /// Adds a packet. Returns whether it is the head of its flow.
     #[inline]
     pub fn push(&mut self, now: Time, packet: P) -> bool {
         self.backlog.add(&packet);
@@ -112,31 +116,31 @@ impl<P: Packet> Flows<P> {
         is_head
     }
 
-    /// Takes out a packet of a flow, if it has one.
+    /// Removes a packet of a flow, if it has one.
     pub fn take(&mut self, index: usize, end: End) -> Option<Queued<P>> {
         let queued = self.flows.get_mut(index)?.queue.pop(&mut self.packets, end)?;
         self.backlog.remove(&queued.packet);
         Some(queued)
     }
 
-    /// A flow's head.
+    /// The head of a flow.
     pub fn head(&self, index: usize) -> Option<&Queued<P>> {
         self.flows.get(index)?.queue.front(&self.packets)
     }
 
-    /// The finish tag of a flow's head; none without a head.
+    /// The finish tag of a flow's head; none if the flow is empty.
     pub fn finish(&self, index: usize) -> Option<u64> {
         let flow = self.flows.get(index)?;
         Some(flow.tag + flow.length(self.head(index)?.packet.size()))
     }
 
-    /// The memory that flows take in addition to their packets, in bytes.
+    /// The memory of the flows without their packets, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.flows.capacity() * size_of::<Flow>()
     }
 
-    /// From the flow's next packet on that gets tags.
+    /// Sets the weight of a flow for tags given from here on.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         self.get(flow.slot()).per_byte = self.per_byte(weight);
     }
@@ -146,44 +150,44 @@ impl<P: Packet> Flows<P> {
         libm::round(BYTE * (self.smallest.get() / weight.get())).clamp(16_384.0, BYTE * 65_536.0) as u64
     }
 
-    /// If `now`, the virtual time, has come to the horizon: moves the tags down and says by how much the rest
-    /// has to follow.
+    /// If `now`, the virtual time, has reached the horizon: reduces the tags and returns the reduction, which
+    /// the caller applies to the rest.
     pub fn rebase(&mut self, now: u64) -> Option<u64> {
         if now < HORIZON {
             return None;
         }
         let backlogged = self.flows.iter().filter(|flow| !flow.queue.is_empty()).map(|flow| flow.tag);
-        // No tag is then ahead of its place among all.
+        // A multiple of the turn's range: each tag keeps its place in the order.
         let by = backlogged.fold(now, u64::min) & !TURN;
-        // The tag of an idle flow may be below: it carries no information, and neither does zero.
+        // The tag of an idle flow may be below `by`: it carries no information, and neither does zero.
         self.flows.iter_mut().for_each(|flow| flow.tag = flow.tag.saturating_sub(by));
         Some(by)
     }
 }
 
-/// The tag of a head by which flows are served.
+/// The tag of a head of line by which flows are served.
 pub trait Tag {
-    /// Whether it is S, the start of its service in virtual time. Else it is F, the finish.
+    /// Whether the tag is S, the start of service in virtual time; else it is F, the finish.
     const IS_START: bool;
 }
 
-/// Serves the flow whose head has the smallest tag `T`; virtual time is that tag of the packet in service.
+/// Serves the flow whose head has the smallest tag `T`; virtual time is the tag `T` of the packet in service.
 #[derive(Clone, Debug)]
 pub struct ByTag<P, T> {
     flows: Flows<P>,
-    /// The backlogged flows by the tag of their head.
+    /// The backlogged flows by the tag of their heads.
     order: Smallest,
-    /// Virtual time: the tag of the packet served last.
+    /// Virtual time: the tag of the last packet served.
     pub(super) v: u64,
-    /// The largest F of a packet served.
+    /// The largest F of any packet served.
     latest: u64,
-    /// Packets that have come to the head of their flow.
+    /// The number of packets that became heads of line.
     heads: u64,
     tag: PhantomData<T>,
 }
 
 impl<P: Packet, T: Tag> ByTag<P, T> {
-    /// Without packets. `smallest` is the smallest weight of a flow.
+    /// An empty scheduler. `smallest` is the smallest weight of a flow.
     #[must_use]
     pub fn new(smallest: Weight) -> Self {
         Self {
@@ -196,14 +200,14 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
         }
     }
 
-    /// Gives a packet that has come to the head of its flow its tag, behind those that are equal.
+    /// Inserts a new head of line by its tag, behind equal tags.
     fn take_turn(&mut self, index: usize) {
         self.heads = self.heads.wrapping_add(1);
         self.flows.get(index).turn = self.heads;
         self.tag(index);
     }
 
-    /// Gives the head of a flow its tag, or takes the flow out if it has none.
+    /// Inserts the head of a flow by its tag, or removes the flow if it is empty.
     fn tag(&mut self, index: usize) {
         let flow = self.flows.get(index);
         let tag = match T::IS_START {
@@ -227,7 +231,7 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
 
 #[cfg(test)]
 impl<P: Packet, T: Tag> ByTag<P, T> {
-    /// The memory that flows take in addition to their packets, in bytes.
+    /// The memory of the flows without their packets, in bytes.
     pub fn bytes(&self) -> usize {
         self.flows.bytes() + self.order.bytes()
     }
@@ -237,7 +241,7 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
     fn push(&mut self, now: Time, packet: P) {
         let index = packet.flow().slot();
         if self.flows.push(now, packet) {
-            // Goyal97 eq. (4); the same in Golestani94, section 3.
+            // Goyal97 eq. (4); Golestani94 section 3 has the same rule.
             let flow = self.flows.get(index);
             flow.tag = flow.tag.max(self.v);
             self.take_turn(index);
@@ -265,7 +269,7 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
     fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
         let index = flow.slot();
         let queued = self.flows.take(index, end)?;
-        // The packet behind has the same S: what is not served is not charged.
+        // The packet behind gets the same S: a flow is charged for its service only.
         self.tag(index);
         Some(queued)
     }

@@ -1,4 +1,4 @@
-//! What the tests of the schedulers by tags share.
+//! Helpers that the tests of the tag-based schedulers share.
 
 use std::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::packet::SimplePacket;
 use crate::testing::packet;
 use crate::units::{Time, Weight};
 
-/// With flows of these weights.
+/// Sets these weights of flows.
 pub fn weighted<S: Scheduler<SimplePacket>>(mut scheduler: S, weights: &[f64]) -> S {
     for (flow, &weight) in (0..).zip(weights) {
         scheduler.set_flow(FlowId(flow), FlowSetting::Weight(Weight::new(weight).unwrap()));
@@ -17,7 +17,7 @@ pub fn weighted<S: Scheduler<SimplePacket>>(mut scheduler: S, weights: &[f64]) -
     scheduler
 }
 
-/// Pushes packets of these flows and sizes, numbered on.
+/// Pushes packets of these flows and sizes, numbered from `first`.
 pub fn push(scheduler: &mut impl Scheduler<SimplePacket>, first: u32, packets: &[(u32, u64)]) {
     for (id, &(flow, size)) in (first..).zip(packets) {
         scheduler.push(Time::ZERO, packet(id, flow, size));

@@ -2,33 +2,34 @@
 //! time, the one whose service would finish first is served next.
 //!
 //! Bennett, Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, section IV. The
-//! head of each flow has S = F of the packet before it if the flow was backlogged, else the larger of F and V
-//! (eq. 28), and F = S plus l/r (eq. 29). It is eligible once S <= V; the smallest F of those is served. V is
-//! the larger of V plus what was served and the smallest S of the backlogged (eq. 27).
+//! head of each flow has S = F of the flow's previous packet if the flow was backlogged, else the larger of F
+//! and V (eq. 28), and F = S + l/r (eq. 29). A head is eligible once S <= V; the smallest F of eligible heads
+//! is served. V is the larger of V plus the service given and the smallest S of the backlogged flows (eq.
+//! 27).
 //!
 //! Readings:
-//! - Only the weights of flows count that are backlogged or have F > V: V rises by the bytes served over the
-//!   sum of their weights. The paper sums over all flows, which may be a million of which ten send. A flow
-//!   that has just run empty must count on until V comes to its F: without it V would run ahead of what it
-//!   was served early, and each such flow would push V further from the others.
-//! - V rises when a packet is taken for service, by all of it, not during its transmission: a scheduler does not
-//!   know the rate of its link, nor therefore the part that has been sent. V is exact only between packets, and what
-//!   arrives during a transmission is stamped up to L/(sum of weights) late: as if it had arrived at the end, which is
-//!   up to L/r later. From there the paper's bound holds, so that the longest delay of a flow with burst sigma and rate g
-//!   is sigma/g + 2 L/r where the paper has one L/r (validation/formulas).
-//!   To stamp it with the V of the beginning instead is no mend. A flow counts in the sum of weights from its stamp to
-//!   its F, so its earlier stamp would leave a part of its packet uncharged; each such packet pushes V further ahead of
-//!   the backlogged, and delays grow.
-//! - Equal tags: the lower flow number goes first. The integers of `tags.rs` are the numbers.
-//! - The link is idle when it asks and there is nothing; V is then the largest F served.
+//! - The sum of weights covers only flows that are backlogged or have F > V: V rises by the bytes served over
+//!   this sum. The paper sums over all flows, which may be a million of which ten send. A flow that has just
+//!   run empty must count until V reaches its F: otherwise V would run ahead by the service that the flow got
+//!   early, and each such flow would push V further from the others.
+//! - V rises by the whole packet when the packet is taken for service, not during its transmission: a
+//!   scheduler does not know the rate of its link, nor therefore the part that has been sent. V is exact only
+//!   between packets. A packet that arrives during a transmission is stamped up to L/(sum of weights) late,
+//!   as if it had arrived at the end, which is up to L/r later. From there the paper's bound holds, so that
+//!   the longest delay of a flow with burst sigma and rate g is sigma/g + 2 L/r where the paper has one L/r
+//!   (validation/formulas). A stamp with the V at the beginning of the transmission is no remedy. A flow
+//!   counts in the sum of weights from its stamp to its F, so its earlier stamp would leave a part of its
+//!   packet uncharged; each such packet pushes V further ahead of the backlogged flows, and delays grow.
+//! - Equal tags: the lower flow number goes first. Tags are the integers of `tags.rs`.
+//! - The link is idle when it asks and there is no packet; V is then the largest F served.
 //!
 //! Fairness (Theorem 4): while flow i is backlogged, its service falls short of its share of what the link
 //! serves by at most L_i + (L - L_i) r_i/r: no more than a packet, however many flows there are. Flows that
 //! are always backlogged are also no more than L_i (1 - r_i/r) ahead of the fluid and a packet behind it
 //! (WF2Q, INFOCOM 1996, theorems 1 and 2).
 //!
-//! Cost: O(log flows) per packet, in two trees; at most 110 bytes per flow: records of 32, made for up to
-//! twice as many, and 23 for each tree. Parameters: none.
+//! Cost: O(log flows) per packet, in two trees; at most 110 bytes per flow: records of 32, allocated for up
+//! to twice as many flows, and 23 for each tree. Parameters: none.
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
@@ -56,18 +57,18 @@ pub struct Wf2qPlus<P> {
     flows: Flows<P>,
     /// Backlogged flows with S <= V, by F of their head.
     eligible: Smallest,
-    /// Flows whose tag is above V, by that: S of the backlogged, F of the idle.
+    /// Flows whose tag is above V, by this tag: S of backlogged flows, F of idle ones.
     ahead: Smallest,
     /// The sum of the weights of the flows in the two trees; 2^16 is the smallest weight.
     shares: u64,
     /// Virtual time.
     v: u64,
-    /// The largest F of a packet served.
+    /// The largest F of any packet served.
     latest: u64,
 }
 
 impl<P: Packet> Wf2qPlus<P> {
-    /// Without packets. `smallest` is the smallest weight of a flow.
+    /// An empty scheduler. `smallest` is the smallest weight of a flow.
     #[must_use]
     pub fn new(smallest: Weight) -> Self {
         Self {
@@ -80,7 +81,7 @@ impl<P: Packet> Wf2qPlus<P> {
         }
     }
 
-    /// Puts a flow that is not in `ahead` where it belongs: an idle one whose F is not above V is forgotten.
+    /// Puts a flow that is not in `ahead` into its tree. An idle flow whose F is not above V is forgotten.
     fn place(&mut self, index: usize) {
         let flow = *self.flows.get(index);
         if flow.tag > self.v {
@@ -93,7 +94,7 @@ impl<P: Packet> Wf2qPlus<P> {
         self.eligible.remove(index);
     }
 
-    /// Places again the flows whose tag V has reached. If no flow is eligible, V goes on to the smallest S.
+    /// Moves flows whose tag V has reached. If no flow is eligible, V jumps to the smallest S.
     fn settle(&mut self) {
         while let Some((tag, index)) = self.ahead.first() {
             if tag > self.v {
@@ -101,7 +102,7 @@ impl<P: Packet> Wf2qPlus<P> {
                 if !stuck {
                     return;
                 }
-                // Up to the smallest S, over the smaller F of idle flows.
+                // V jumps to the smallest S, past smaller F of idle flows.
                 self.v = tag;
             }
             self.ahead.remove(index);
@@ -110,7 +111,7 @@ impl<P: Packet> Wf2qPlus<P> {
     }
 
     /// V's rise for a packet: its bytes over the sum of weights. Rounded down: a V that is behind catches up
-    /// with the next smallest S, one that is ahead would stay ahead.
+    /// with the next smallest S, but a V that is ahead would stay ahead.
     fn rise(&self, size: Bytes) -> u64 {
         // 2^24 bytes × 2^40 fit in 64 bits.
         (size.get().min((1 << 24) - 1) << 40) / self.shares.max(1)
@@ -162,7 +163,7 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
     fn push_out(&mut self, _now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
         let index = flow.slot();
         let queued = self.flows.take(index, end)?;
-        // The packet behind has the same S, and a flow left empty has that for its F.
+        // The packet behind gets the same S; a flow left empty gets it as its F.
         self.ahead.remove(index);
         self.place(index);
         self.settle();
@@ -202,7 +203,7 @@ mod tests {
     use crate::packet::SimplePacket;
     use crate::schedule::testing::{order, push, serve, weighted};
 
-    /// Flows of these weights, the smallest 1.
+    /// A scheduler with flows of these weights; the smallest is 1.
     fn wf2q(weights: &[f64]) -> Wf2qPlus<SimplePacket> {
         weighted(Wf2qPlus::new(Weight::ONE), weights)
     }
@@ -234,8 +235,8 @@ mod tests {
         // Only packet 1 is eligible, and V = 150 + 400 / 4 = 250: its flow is idle, with F = 400.
         assert_eq!(serve(&mut wf2q, 1), [1]);
         assert_eq!((wf2q.v >> 24, wf2q.shares), (250, 4 << 16));
-        // It still counts: V = 250 + 600 / 4 = 400, and now flow 0 is forgotten and only flow 1, F = 400, was
-        // left, which goes too.
+        // The idle flow still counts: V = 250 + 600 / 4 = 400. Then flow 0 is forgotten, and flow 1, F = 400,
+        // which was the only one left, is forgotten too.
         assert_eq!(serve(&mut wf2q, 1), [3]);
         assert_eq!((wf2q.v >> 24, wf2q.shares), (400, 0));
     }
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(wf2q.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         // 2 goes, V = 50; 3 has S = 100, so 4 goes, V = 300; then 3, V = 350; then 5, S = 500.
         assert_eq!(serve(&mut wf2q, 9), [2, 4, 3, 5]);
-        // Emptied by push-out, waiting or eligible, a flow leaves nothing behind.
+        // A flow that push-out emptied, waiting or eligible, leaves no state.
         push(&mut wf2q, 6, &[(0, 100), (1, 100)]);
         for flow in [0, 1] {
             assert!(wf2q.push_out(Time::ZERO, FlowId(flow), End::Tail).is_some());

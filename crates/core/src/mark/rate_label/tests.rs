@@ -40,7 +40,7 @@ fn packets_at_one_instant_read_as_their_mean_rate() {
             read.extend(labels.label(Time::from_millis(20 * i), FlowId(0), SIZE));
         }
     }
-    // Five packets of 8000 bit every 20 ms are 2 Mb/s, from a link that takes no time for them.
+    // Five packets of 8000 bit every 20 ms are 2 Mb/s, from an infinitely fast link.
     for &label in &read[500..] {
         let label = excess(Some(label));
         assert!((label / 2e6 - 1.0).abs() < 0.05, "{label}");
@@ -53,7 +53,7 @@ fn the_first_packet_has_a_small_label_and_none_at_the_very_start() {
     // (1 - e^-100) 8000 / 10 s = 800.
     let label = excess(labels().label(Time::from_secs(10), FlowId(0), SIZE));
     assert!((label - 800.0).abs() < 1e-9, "{label}");
-    // 0.8 would be written as 0, which says that a guarantee covers it.
+    // 0.8 would be written as 0, which means guaranteed.
     let label = labels().label(Time::from_secs(10_000), FlowId(0), SIZE);
     assert_eq!(label, Some(RateLabel::Excess(1.0)));
     assert_eq!((RateLabel::Excess(1.0).label().value(), RateLabel::Guaranteed.label()), (1.0, Label::ZERO));
@@ -105,10 +105,10 @@ fn either_marking_covers_the_guaranteed_rate_and_labels_the_excess() {
                 _ => (),
             }
         }
-        // 2 Mb/s, a quarter of it guaranteed: of 25000 packets 6250, and by chance 4 sigma =
-        // 4 sqrt(0.25·0.75·25000) = 274. The first packets, of a rate still unknown, are covered.
+        // 2 Mb/s, a quarter of it guaranteed: 6250 of 25000 packets, and with random marking 4 sigma = 4
+        // sqrt(0.25·0.75·25000) = 274. The first packets, whose rate is still unknown, are covered.
         assert!(f64::from(covered - 6_250).abs() < 274.0 + 30.0, "{marking:?} covers {covered}");
-        // The excess is 1.5 Mb/s; its gaps vary, and a mean over K of 25 packets is biased by some of 1/25.
+        // The excess is 1.5 Mb/s; its gaps vary, and a mean over K of 25 packets has a bias of a few 1/25.
         let mean = sum / f64::from(beyond);
         assert!((mean / 1.5e6 - 1.0).abs() < 0.06, "{marking:?} labels {mean}");
     }
@@ -139,8 +139,8 @@ fn a_bucket_covers_a_burst_as_deep_as_it_is() {
     assert_eq!(covered(Some(Bytes::new(7_000)), Span::from_millis(100)), 7);
 }
 
-/// Bits of a flow with 800 kb/s over 50 ms that sends a packet, is silent for `idle` seconds and then sends 8 Mb/s, in
-/// each second: guaranteed, and as debt.
+/// The bits covered in each second, guaranteed and as debt, for a flow with 800 kb/s over 50 ms that sends a
+/// packet, is silent for `idle` seconds and then sends 8 Mb/s.
 fn covered_after(idle: u64, catch_up: f64) -> Vec<[f64; 2]> {
     let params = RateLabelParams { marking: Marking::Debt, catch_up, ..labels_params() };
     let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
@@ -162,18 +162,19 @@ fn covered_after(idle: u64, catch_up: f64) -> Vec<[f64; 2]> {
 
 #[test]
 fn what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak() {
-    // The bucket: 24 kbit and 40 of 50 ms. With 250 ms of queueing W is 240 kbit, 240000^2 / 108000 = 533 kbit behind.
+    // The bucket: 24 kbit and 50 ms of 800 kb/s, 40 kbit. With 250 ms of queueing W is 240 kbit, the deficit
+    // 240000^2 / 108000 = 533 kbit.
     let near = |[now, debt]: [f64; 2], expected: [f64; 2]| {
         (now - expected[0]).abs() <= 16e3 && (debt - expected[1]).abs() <= 16e3
     };
     let covered = covered_after(100, 2.0);
     assert!(near(covered[0], [864e3, 533e3]), "{covered:?}");
     assert!(covered[1..].iter().all(|&bits| near(bits, [800e3, 0.0])), "{covered:?}");
-    // At 1.25 times: 200 at once, of 250 ms, and 200 in a second, until 533 are spent.
+    // At 1.25 times: 200 at once, for 250 ms, and 200 a second, until 533 are spent.
     let slow = covered_after(100, 1.25);
     assert!(near(slow[0], [864e3, 400e3]) && near(slow[1], [800e3, 133e3]), "{slow:?}");
     assert!(near(slow[19], [800e3, 0.0]), "{slow:?}");
-    // However long it was idle, and with nothing owed from before the start.
+    // The idle time does not matter, and no debt predates the start.
     assert!(near(covered_after(10_000, 2.0)[0], covered[0]));
     assert!(near(covered_after(0, 2.0)[0], [864e3, 0.0]));
 }
@@ -188,13 +189,14 @@ fn a_flood_gains_nothing_by_debt() {
 
 #[test]
 fn the_debt_is_bounded_in_time() {
-    // 1 Gb/s over 10.25 s would be 9.7e14 bits behind.
+    // 1 Gb/s over 10.25 s would give a deficit of 9.7e14 bits.
     assert_eq!(behind(Rate::from_mbit(1_000), Span::from_secs(10)), 30e9);
 }
 
 #[test]
 fn a_guarantee_that_is_set_on_a_running_flow_owes_nothing_for_the_time_before() {
-    // 1 Mb/s from 0 s on, 0.8 of them guaranteed from 100 s on: had the first 100 s counted, all would be covered.
+    // 1 Mb/s from 0 s on, 0.8 of it guaranteed from 100 s on: if the first 100 s counted, all would be
+    // covered.
     let mut labels = marked(Marking::Debt);
     let covered: u32 = (0..12_500)
         .map(|i| {
@@ -231,7 +233,7 @@ fn a_guarantee_that_changes_forgets_nothing_of_the_excess() {
     for marking in [Marking::Probabilistic, Marking::Deterministic] {
         let mut labels = marked(marking);
         let mut clock = 0;
-        // 2 Mb/s for ten seconds: the mean excess that its labels show, of the first of them too.
+        // The mean excess that the labels show over ten seconds of 2 Mb/s, including the first label.
         let mut excesses = |labels: &mut RateLabels| {
             let mut read = Vec::new();
             for _ in 0..2_500 {
@@ -244,8 +246,8 @@ fn a_guarantee_that_changes_forgets_nothing_of_the_excess() {
             (read[0], read.iter().sum::<f64>() / read.len() as f64)
         };
         excesses(&mut labels);
-        // Until now all of the 2 Mb/s was excess, then 1.5, then 1. A label that had to start at zero would
-        // be some 8000 bits over the seconds since the start.
+        // Until now all of the 2 Mb/s was excess, then 1.5, then 1. A label that started from zero would be
+        // some 8000 bits over the seconds since the start.
         labels.set_guarantee(FlowId(0), Rate::from_kbit(500), Span::ZERO);
         let (first, mean) = excesses(&mut labels);
         assert!(first > 1.5e6 && (mean / 1.5e6 - 1.0).abs() < 0.1, "{marking:?} {first} {mean}");
@@ -260,7 +262,7 @@ fn a_burst_is_labelled_with_the_mean_of_its_flow() {
     let params = RateLabelParams { credit: Span::from_secs(5), ..labels_params() };
     let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
     let mut clock = 0;
-    // Packets of 8000 bits every so many µs, for so many seconds: the last label.
+    // Sends packets of 8000 bits, one each `gap` µs, for `seconds`; returns the last label.
     let mut send = |labels: &mut RateLabels, gap: u64, seconds: u64| {
         let end = clock + 1_000_000 * seconds;
         let mut last = 0.0;
@@ -272,12 +274,12 @@ fn a_burst_is_labelled_with_the_mean_of_its_flow() {
     };
     let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.02;
     assert!(near(send(&mut labels, 8_000, 40), 1e6));
-    // 1.25 Mb/s for a second are not more than the mean, which moves by (1 - e^-0.2) of the difference.
+    // 1.25 Mb/s for a second do not exceed the mean, which moves by (1 - e^-0.2) of the difference.
     assert!(near(send(&mut labels, 6_400, 1), 1.045e6));
-    // Ten times as much is no burst of TCP: two thirds of it, until the mean has come there.
+    // Ten times the rate is no burst of TCP: two thirds of it, until the mean has risen to that.
     let flood = send(&mut labels, 800, 1);
     assert!(near(flood, 10e6 / 1.5), "{flood}");
     assert!(near(send(&mut labels, 800, 30), 10e6));
-    // Who sends less is labelled with less at once.
+    // A flow that sends less gets a smaller label at once.
     assert!(near(send(&mut labels, 8_000, 1), 1e6));
 }
