@@ -1,4 +1,4 @@
-//! The congestion controls that scenarios can name: one row each.
+//! The congestion controls that scenarios can name: one row for each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -7,69 +7,79 @@ use core::fmt;
 use super::{CongestionControl, Connection};
 use crate::param::{Kind, Setting, Value};
 
-/// What a control makes of marks (explicit congestion notification).
+/// The use that a control makes of marks (explicit congestion notification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// One in a window, if the connection has ECN: the receiver echoes it until the sender answers (RFC 3168).
+    /// One mark per window, if the connection has ECN: the receiver echoes it until the sender answers (RFC
+    /// 3168).
     One,
-    /// Each: the receiver echoes them one by one. The connection always has ECN, and every packet is capable of it, SYNs (RFC 8257 section
-    /// 3.6), ACKs and what is sent again (section 4.1) too: "Linux DCTCP asserts ECT on all packets, including SYN" (Linux commit
-    /// 843c2fdf7a12). A queue that marks others above its threshold drops what is not.
+    /// Every mark: the receiver echoes each one. The connection always has ECN, and every packet is
+    /// ECN-capable, including SYNs (RFC 8257 section 3.6), ACKs and retransmissions (section 4.1): "Linux
+    /// DCTCP asserts ECT on all packets, including SYN" (Linux commit 843c2fdf7a12). A queue that marks above
+    /// its threshold drops packets that are not capable.
     Echoed,
-    /// Each: the receiver counts them (RFC 9768), and packets are ECT(1) (RFC 9331). The connection always has ECN.
+    /// Every mark: the receiver counts them (RFC 9768), and packets are ECT(1) (RFC 9331). The connection
+    /// always has ECN.
     Counted,
 }
 
-/// How the classical recoveries, those of TCP without RACK, repair a loss. RACK and QUIC have a repair of their own.
+/// How the classical recoveries, those of TCP without RACK, repair a loss. RACK and QUIC have their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossRecovery {
-    /// Fast retransmit, then slow start from one segment (RFC 5681 section 3.1 without fast recovery). It has nothing for RACK to guide.
+    /// Fast retransmit, then slow start from one segment (RFC 5681 section 3.1 without fast recovery). RACK
+    /// does not apply.
     Tahoe,
     /// Fast recovery, which ends with the first new ACK (RFC 5681 section 3.2).
     Reno,
     /// Fast recovery, which ends when everything sent before it is acknowledged (RFC 6582).
     NewReno,
-    /// The same by selective acknowledgments, which TCP has with no other of these (RFC 2018, 6675).
+    /// As [`NewReno`](Self::NewReno) with selective acknowledgments, which TCP uses with none of the others
+    /// (RFC 2018, 6675).
     Sack,
 }
 
-/// How segments leave, as far as the window allows them. The classical recoveries send all of that at once.
+/// How segments within the window leave. The classical recoveries send all of them at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// At once, unless the connection is set to pace, which is then as `AtRate`.
+    /// At once; as `AtRate` if the connection is set to pace.
     None,
-    /// At the rate that it names, or else twice the window in a round trip in slow start and 1.2 times after it, as Linux's defaults are;
-    /// some at a time, so that a fast connection costs few events.
+    /// At the control's pacing rate. Without one: twice the window per round trip in slow start and 1.2 times
+    /// after it, Linux's defaults. Segments leave in small groups, so that a fast connection costs few
+    /// events.
     AtRate,
-    /// As evenly as it goes: one window in a round trip after slow start, and at a time no more than 250 µs at that rate, as Linux's Prague.
+    /// Evenly: one window per round trip after slow start, in groups of at most 250 µs at that rate, like
+    /// Linux's Prague.
     Evenly,
 }
 
-/// A congestion control as data: what it is called, and what it asks of the transport.
+/// The static description of a congestion control: its name and its requirements on the transport.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ControlEntry {
-    /// The name scenario files use.
+    /// The name in scenario files.
     pub name: &'static str,
-    /// What it is, in one sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
     /// The paper or standard.
     pub reference: &'static str,
-    /// How it repairs losses where TCP is without RACK.
+    /// The loss recovery in TCP without RACK.
     pub recovery: LossRecovery,
-    /// How segments leave.
+    /// The pacing of segments.
     pub pacing: Pacing,
-    /// It is over RACK only, whose record of segments it measures by.
+    /// Whether it needs RACK, whose record of segments it measures by.
     pub needs_rack: bool,
-    /// It needs the delay of one way, which TCP's receiver then says, and the classical recoveries do not pass on.
+    /// Whether it needs the one-way delay, which TCP's receiver then reports; the classical recoveries do not
+    /// pass it on.
     pub one_way_delay: bool,
-    /// QUIC has it too.
+    /// Whether QUIC has it too.
     pub quic: bool,
-    /// What it makes of marks. The classical recoveries tell of one in a window, however the receiver reports them.
+    /// The use of marks. The classical recoveries report one mark per window, however the receiver reports
+    /// them.
     pub marks: Marks,
 }
 
 impl ControlEntry {
-    /// One that asks for nothing and is for TCP alone, which repairs its losses by [selective acknowledgments](LossRecovery::Sack).
+    /// A control without requirements, for TCP only, that repairs its losses by [selective
+    /// acknowledgments](LossRecovery::Sack).
     #[must_use]
     pub const fn new(name: &'static str, summary: &'static str, reference: &'static str) -> Self {
         Self {
@@ -85,7 +95,7 @@ impl ControlEntry {
         }
     }
 
-    /// Whether segments leave at a rate though the connection is not set to pace.
+    /// Whether segments are paced even if the connection is not set to pace.
     #[must_use]
     #[inline]
     pub fn paces(&self) -> bool {
@@ -93,10 +103,11 @@ impl ControlEntry {
     }
 }
 
-/// What makes the control of a connection.
+/// Builds the control of a connection.
 type Build = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// A congestion control that a program has [registered](crate::system::Catalog::register_control). Equal if it is the same registration.
+/// A congestion control that a program has [registered](crate::system::Catalog::register_control). Two are
+/// equal if they are one registration.
 #[derive(Clone)]
 pub struct Registered {
     entry: &'static ControlEntry,
@@ -111,13 +122,13 @@ impl Registered {
         Self { entry, build: Arc::new(move |connection| Box::new(build(connection))) }
     }
 
-    /// What it is.
+    /// The description of the control.
     #[must_use]
     pub const fn entry(&self) -> &'static ControlEntry {
         self.entry
     }
 
-    /// The control of a connection that begins.
+    /// The control of a new connection.
     #[must_use]
     pub fn build(&self, connection: &Connection) -> Box<dyn CongestionControl> {
         (self.build)(connection)
@@ -136,14 +147,14 @@ impl fmt::Debug for Registered {
     }
 }
 
-/// The type of all controls and their table, from one row each.
+/// Generates the type of all controls and their table, from one row for each.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $summary:literal, $reference:literal $(, $key:ident: $value:expr)*;)*) => {
         /// A sender's congestion control.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Algorithm {
             $($(#[$doc])* $variant,)*
-            /// One that a program has registered.
+            /// A control that a program has registered.
             Registered(Registered),
         }
 
@@ -159,7 +170,7 @@ macro_rules! algorithms {
         }
 
         impl Algorithm {
-            /// The one of this project with this name.
+            /// The control of this project with this name.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 match name {
@@ -168,7 +179,7 @@ macro_rules! algorithms {
                 }
             }
 
-            /// What it is.
+            /// The description of the control.
             #[must_use]
             #[inline]
             pub const fn entry(&self) -> &'static ControlEntry {
@@ -228,7 +239,7 @@ algorithms! {
 }
 
 impl Algorithm {
-    /// Whether each mark counts, so that the receiver echoes it by itself or counts it, rather than that there is one in a window.
+    /// Whether each mark counts, echoed or counted by the receiver, rather than one per window.
     #[must_use]
     #[inline]
     pub fn counts_marks(&self) -> bool {
@@ -242,7 +253,7 @@ impl Algorithm {
         self.entry().marks == Marks::Echoed
     }
 
-    /// Whether packets are those of L4S, whose marks are counted, as with [`Marks::Counted`].
+    /// Whether packets are L4S packets, whose marks are counted, as with [`Marks::Counted`].
     #[must_use]
     #[inline]
     pub fn is_l4s(&self) -> bool {

@@ -1,26 +1,26 @@
-//! Whether a flow answers to losses, from those that it has anyway.
+//! Whether a flow answers to losses, judged by losses that it has anyway.
 //!
-//! For a link whose discipline gives each flow its fair share and drops what exceeds it. There a flow that sends less when
-//! packets are lost soon sends little more than its share, and one that does not goes on losing all that it sends above. No
-//! packet is dropped for a test, unlike in [`responsiveness`](super::responsiveness).
+//! For a link whose discipline gives each flow its fair share and drops what exceeds it. There, a flow that
+//! reduces its rate on losses soon sends little more than its share, and an unresponsive flow keeps losing
+//! all that exceeds it. No packet is dropped for a test, unlike in [`responsiveness`](super::responsiveness).
 //!
-//! Packets are counted over *periods* of at least a second and six packets. A flow *ignores* the losses of a period if it
-//! loses more than a tenth and sends more than three times what the law of Padhye, Firoiu, Towsley, Kurose 1998, eq. 30,
-//! allows at the smallest plausible round-trip time and timeout: with such losses TCP mostly waits for its timer, whatever
-//! its round-trip time. Three periods in a row prove that it does not answer; TCP that starts loses much in one or two.
-//! It *follows* its share in a period in which it does not. Five in a row, in which it lost packets at least twice, prove that it
-//! answers.
+//! Packets are counted over *periods* of at least a second and six packets. A flow *ignores* the losses of a
+//! period if it loses more than a tenth and sends more than three times the rate that the law of Padhye,
+//! Firoiu, Towsley, Kurose 1998, eq. 30, allows at the smallest plausible round-trip time and timeout: at
+//! such losses TCP mostly waits for its timer, whatever its round-trip time. Three periods in a row prove
+//! that a flow ignores losses; a starting TCP flow loses much in one or two. In all other periods the flow
+//! *follows* its share. Five of these in a row, with at least two losses, prove that it answers.
 //!
-//! While other routers hold a flow it loses little whatever it does. So periods in which reports about it came prove nothing for it, and
-//! what was proved against it stands for 20 s, then 40 s, at most 160 s, and then nothing is known of it. If the flow says of itself that it does not answer, it stands
-//! for 160 s at once.
+//! While other routers limit a flow it loses little here whatever it does. Periods with reports about the
+//! flow therefore prove nothing in its favour, and a verdict against it lasts 20 s, then 40 s, at most 160 s,
+//! after which nothing is known. If the flow declares itself unresponsive, the verdict lasts 160 s at once.
 //!
-//! What nothing is proved of is what it says, or not adaptive for 20 s after the last report about it, as what it sends may be lost
-//! further on only.
+//! Without a verdict, a flow is what it declares itself to be, but not adaptive for 20 s after the last
+//! report about it: its packets may be lost further on only.
 //!
-//! Limits: one that exceeds its share by up to a tenth passes for one that answers, and so does
-//! a slow one at larger losses, as the law is lenient to slow flows: at 10 packets per second up to a fifth. Several
-//! connections that are one flow here may fail.
+//! Limits: a flow that exceeds its share by up to a tenth passes as one that answers. So does a slow flow at
+//! larger losses, as the law is lenient to slow flows: at 10 packets per second up to a fifth. Several
+//! connections that form one flow here may fail.
 //!
 //! Cost: O(1) per packet and per epoch; 32 bytes per flow.
 
@@ -29,61 +29,61 @@ use crate::units::Span;
 
 /// The shortest period, in epochs: longer than the longest round trip with its queues.
 const EPOCHS: u16 = (Span::from_secs(1).as_nanos() / EPOCH.as_nanos()) as u16;
-/// The fewest packets of a period. Chosen: with fewer, a loss or two decide.
+/// The minimum number of packets in a period. Chosen: with fewer, one or two losses decide.
 const PACKETS: u32 = 6;
-/// Share of its packets that a flow loses which does not answer. Chosen: twice what counts as regular in reports; TCP with windows
-/// of some packets loses about half of it.
+/// The loss rate above which a flow ignores losses. Chosen: twice the rate that counts as regular in reports;
+/// TCP with windows of a few packets loses about half of this rate.
 const MUCH: f64 = 0.1;
-/// How many times as fast as the law a sender may be. Chosen as in exams: with selective acknowledgements it is
-/// faster than the law's Reno.
+/// The tolerated ratio of the sending rate to the law. Chosen as in exams: with selective acknowledgements a
+/// sender is faster than the law's Reno.
 const LENIENCY: f64 = 3.0;
-/// Periods in a row that prove that it does not answer.
+/// The periods in a row that prove that a flow ignores losses.
 const IGNORED: u16 = 3;
-/// Periods in a row that prove that it answers, and the losses in them.
+/// The periods in a row that prove that a flow answers, and the losses in them.
 const FOLLOWED: u16 = 5;
 const LOSSES: u32 = 2;
-/// Epochs for which it counts as one that does not, 20 s, doubled up to three times. Chosen: it goes unchecked for some 3 s
-/// afterwards, an eighth of the time at most.
+/// The duration of a verdict of ignoring, in epochs: 20 s, doubled up to three times. Chosen: the flow then
+/// goes unchecked for some 3 s, an eighth of the time at most.
 const TERM: u16 = 40;
 const DOUBLINGS: u16 = 3;
 
-/// What is known of a flow.
+/// The verdict on a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Nothing but what it says.
+    /// None; its declaration counts.
     Nothing,
-    /// It sends less when packets are lost.
+    /// The flow reduces its rate on losses.
     Answers,
-    /// It does not.
+    /// The flow does not reduce its rate on losses.
     Ignores,
 }
 
-/// One flow.
+/// The state of one flow.
 #[derive(Clone, Debug)]
 pub struct Answers {
     says_adaptive: bool,
     known: Known,
-    /// Epochs left of the time for which it counts as one that ignores losses.
+    /// The epochs left of a verdict of ignoring.
     left: u16,
-    /// Whether other routers reported it in this period.
+    /// Whether other routers reported the flow in this period.
     reported: bool,
-    /// Epochs left of the time after such a report.
+    /// The epochs left of the suspicion after such a report.
     suspected: u16,
-    /// The period so far: epochs, packets that arrived, packets of these that were lost here.
+    /// The period so far: epochs, packets that arrived, and packets of these that were lost here.
     epochs: u16,
     packets: u32,
     lost: u32,
-    /// Periods in a row in which it ignored losses.
+    /// The number of periods in a row with ignored losses.
     ignored: u16,
-    /// Periods in a row in which it did not, and its losses in them.
+    /// The number of periods in a row without ignored losses, and the flow's losses in them.
     followed: u16,
     followed_losses: u32,
-    /// How often it was found to ignore losses.
+    /// The number of verdicts of ignoring so far.
     times: u16,
 }
 
 impl Answers {
-    /// Of a flow of which it is only known what it says of itself.
+    /// A flow of which only its declaration is known.
     #[must_use]
     pub const fn new(says_adaptive: bool) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Answers {
         }
     }
 
-    /// Whether it sends less when packets are lost, as far as is known.
+    /// Whether the flow reduces its rate on losses, as far as is known.
     #[must_use]
     pub const fn is_adaptive(&self) -> bool {
         match self.known {
@@ -112,30 +112,30 @@ impl Answers {
         }
     }
 
-    /// Whether more is known than what it says.
+    /// Whether there is a verdict.
     #[must_use]
     pub const fn is_known(&self) -> bool {
         !matches!(self.known, Known::Nothing)
     }
 
-    /// A packet has arrived.
+    /// Counts a packet that arrived.
     #[inline]
     pub const fn arrived(&mut self) {
         self.packets = self.packets.saturating_add(1);
     }
 
-    /// One that has arrived was lost here.
+    /// Counts the loss of a packet that has been counted as arrived.
     pub const fn lost(&mut self) {
         self.lost = self.lost.saturating_add(1);
     }
 
-    /// A router further on has reported what it lost of the flow.
+    /// Notes that a downstream router has reported losses of the flow.
     pub const fn reported(&mut self) {
         self.reported = true;
         self.suspected = TERM;
     }
 
-    /// An epoch is over.
+    /// Ends an epoch.
     pub fn end_epoch(&mut self) {
         self.suspected = self.suspected.saturating_sub(1);
         if self.known == Known::Ignores {
@@ -160,7 +160,7 @@ impl Answers {
         (self.epochs, self.packets, self.lost, self.reported) = (0, 0, 0, false);
     }
 
-    /// A period is over.
+    /// Ends a period.
     fn judge(&mut self) {
         let share = (f64::from(self.lost) / f64::from(self.packets)).min(1.0);
         let seconds = f64::from(self.epochs) * EPOCH.as_secs_f64();
@@ -192,7 +192,7 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// One epoch with so many packets, of which some are lost.
+    /// One epoch with `packets` packets, of which `lost` are lost.
     fn epoch(flow: &mut Answers, packets: u32, lost: u32) -> (bool, bool) {
         (0..packets).for_each(|_| flow.arrived());
         (0..lost).for_each(|_| flow.lost());
@@ -209,7 +209,7 @@ mod tests {
         let mut flow = Answers::new(true);
         assert_eq!(epochs(&mut flow, 5, 50, 15), (true, false));
         assert_eq!(epoch(&mut flow, 50, 15), (false, true), "after 3 s");
-        // One that TCP's slow start overshoots has two at most.
+        // A flow whose TCP overshoots in slow start has two such periods at most.
         let mut flow = Answers::new(true);
         for _ in 0..10 {
             epochs(&mut flow, 4, 500, 150);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn losses_that_tcp_has_prove_nothing_against_it() {
-        // A tenth.
+        // A loss rate of a tenth.
         assert!(epochs(&mut Answers::new(true), 100, 500, 50).0);
         // 40 % of 3 packets in an epoch: 3 · 2.0 a second are allowed, 6 a period.
         assert!(epochs(&mut Answers::new(true), 100, 3, 1).0);
@@ -231,7 +231,7 @@ mod tests {
         let mut flow = Answers::new(false);
         assert_eq!(epochs(&mut flow, 9, 50, 1), (false, false));
         assert_eq!(epoch(&mut flow, 50, 1), (true, true));
-        // Not without losses, nor if others hold it, nor after a period with many.
+        // No verdict without losses, if others limit the flow, or after a period with many losses.
         assert_eq!(epochs(&mut Answers::new(false), 100, 50, 0), (false, false));
         let mut flow = Answers::new(false);
         for _ in 0..100 {
@@ -252,14 +252,14 @@ mod tests {
             assert!(!epochs(&mut flow, term - 1, 50, 0).0);
             assert_eq!(epoch(&mut flow, 50, 0), (true, false));
         };
-        // 20 s, 40 s, and so on.
+        // The verdict lasts 20 s, 40 s, and so on.
         [40, 80, 160, 320, 320].into_iter().for_each(|term| proved(6, term));
-        // Who says so of itself: 160 s.
+        // A flow that declares itself unresponsive: 160 s.
         let mut flow = Answers::new(false);
         epochs(&mut flow, 6, 50, 15);
         assert_eq!(epochs(&mut flow, 319, 50, 0), (false, true));
         assert_eq!(epoch(&mut flow, 50, 0), (false, false));
-        // One that answered and stops to do so.
+        // A flow that answered and stops doing so.
         assert_eq!(epochs(&mut flow, 10, 50, 1), (true, true));
         assert_eq!(epochs(&mut flow, 6, 50, 15), (false, true));
     }
@@ -270,7 +270,7 @@ mod tests {
         let mut flow = Answers::new(true);
         assert_eq!(epochs(&mut flow, 17, 1, 1), (true, false));
         assert_eq!(epoch(&mut flow, 1, 1), (false, true));
-        // Silence before it is no part of it, and proves nothing.
+        // Silence before the period does not count, and proves nothing.
         let mut flow = Answers::new(false);
         assert_eq!(epochs(&mut flow, 100, 0, 0), (false, false));
     }

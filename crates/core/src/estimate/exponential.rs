@@ -4,11 +4,11 @@
 //! makes the estimate independent of how a flow is cut into packets.
 //!
 //! Readings, where the paper leaves room:
-//! - Amounts that arrive at the same instant have no gap; they are kept and counted with the next that has
-//!   one.
+//! - Amounts that arrive at the same time have no gap; they are kept and counted with the next amount that
+//!   has one.
 //! - The first gap is the time since the estimate was started: a flow that starts late begins near 0.
 //!
-//! Cost: O(1) with one exponential, also for several averages of what arrives together; 32 bytes for one.
+//! Cost: O(1) with one exponential, also for several averages of simultaneous arrivals; 32 bytes for one.
 
 use super::RateEstimator;
 use crate::units::{Span, Time, float};
@@ -21,34 +21,34 @@ pub struct TimeConstant {
 }
 
 impl TimeConstant {
-    /// A time constant of zero is taken as one nanosecond.
+    /// Makes a time constant. Zero is taken as one nanosecond.
     #[must_use]
     pub fn new(k: Span) -> Self {
         Self { per_nano: 1.0 / k.as_nanos().max(1) as f64 }
     }
 }
 
-/// Averages of `N` amounts that arrive together, without their time constant, which many may share. One average
-/// does not lie across two lines of the cache.
+/// Averages of `N` amounts that arrive together, without their time constant, which many averages may share.
+/// One average does not lie across two cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(32))]
 pub struct Averages<const N: usize> {
     /// r at `last`.
     rates: [f64; N],
-    /// l of arrivals at that same instant, not in the rates yet.
+    /// l of arrivals at `last` itself, not in the rates yet.
     pending: [f64; N],
-    /// Time of the last arrival that moved the rates.
+    /// Time of the last arrival that changed the rates.
     last: Time,
 }
 
 impl<const N: usize> Averages<N> {
-    /// Estimates of `initial` at `start`.
+    /// Averages with the values `initial` at `start`.
     #[must_use]
     pub const fn new(initial: [f64; N], start: Time) -> Self {
         Self { rates: initial, pending: [0.0; N], last: start }
     }
 
-    /// `amounts` arrived at `now`, which never decreases.
+    /// Counts `amounts`, which arrived at `now`. `now` never decreases.
     #[inline(always)]
     pub fn update(&mut self, k: TimeConstant, now: Time, amounts: [f64; N]) {
         for (pending, amount) in self.pending.iter_mut().zip(amounts) {
@@ -62,26 +62,25 @@ impl<const N: usize> Averages<N> {
         self.last = now;
     }
 
-    /// The rates as they stand at `now`, which is not before the last update.
+    /// The rates at `now`, which is not before the last update.
     #[must_use]
     pub fn rates(&self, k: TimeConstant, now: Time) -> [f64; N] {
         if now > self.last { self.after(k, now.since(self.last)) } else { self.rates }
     }
 
-    /// The time since the last arrival that moved the rates.
+    /// The time since the last arrival that changed the rates.
     #[must_use]
     pub fn gap(&self, now: Time) -> Span {
         now.since(self.last)
     }
 
-    /// The rates of the last update, as the equation leaves them: without what time has taken since.
+    /// The rates at the last update, as the equation gives them, without decay since then.
     #[must_use]
     pub const fn last_rates(&self) -> [f64; N] {
         self.rates
     }
 
-    /// r after a gap of `t`. As t goes to 0 the first term goes to l / K.
-    // Stoica98 eq. (3)
+    /// r after a gap of `t` (Stoica98 eq. (3)). As t goes to 0 the first term goes to l / K.
     #[inline(always)]
     fn after(&self, k: TimeConstant, t: Span) -> [f64; N] {
         let t = float(t.as_nanos());
@@ -92,8 +91,8 @@ impl<const N: usize> Averages<N> {
     }
 }
 
-/// `libm::expm1`, to the last bit. Where it needs no reduction, for |x| up to ln(2)/2, it is short enough to stand here:
-/// the call costs as much again, with what must be put aside for it.
+/// `libm::expm1`, to the last bit. Without a reduction, for |x| up to ln(2)/2, it is short enough to be
+/// inlined here: the call costs as much again, with the registers to be saved for it.
 ///
 /// The formula is that of FreeBSD's s_expm1.c, as in libm: Copyright (C) 1993 by Sun Microsystems, Inc. All rights
 /// reserved. Developed at SunPro, a Sun Microsystems, Inc. business. Permission to use, copy, modify, and distribute this
@@ -107,7 +106,7 @@ fn expm1(x: f64) -> f64 {
         4.008_217_827_329_362e-6,
         -2.010_992_181_836_243_7e-7,
     ];
-    // From 2^-54.
+    // The short form holds from 2^-54.
     if !(f64::EPSILON / 4.0..0.346_573_590_279_972_6).contains(&x.abs()) {
         return libm::expm1(x);
     }
@@ -127,30 +126,30 @@ pub struct Exponentials<const N: usize> {
 }
 
 impl<const N: usize> Exponentials<N> {
-    /// Estimates of `initial` at `start`.
+    /// Averages with the values `initial` at `start`.
     #[must_use]
     pub fn new(k: Span, initial: [f64; N], start: Time) -> Self {
         Self { k: TimeConstant::new(k), averages: Averages::new(initial, start) }
     }
 
-    /// `amounts` arrived at `now`, which never decreases.
+    /// Counts `amounts`, which arrived at `now`. `now` never decreases.
     #[inline(always)]
     pub fn update(&mut self, now: Time, amounts: [f64; N]) {
         self.averages.update(self.k, now, amounts);
     }
 
-    /// K from the next update on.
+    /// Sets K from the next update on.
     pub fn set_time_constant(&mut self, k: Span) {
         self.k = TimeConstant::new(k);
     }
 
-    /// The rates as they stand at `now`, which is not before the last update.
+    /// The rates at `now`, which is not before the last update.
     #[must_use]
     pub fn rates(&self, now: Time) -> [f64; N] {
         self.averages.rates(self.k, now)
     }
 
-    /// Multiplies what has been counted, as if all amounts had been that much larger.
+    /// Scales all counted amounts by `factors`.
     pub fn scale(&mut self, factors: [f64; N]) {
         for (i, factor) in factors.into_iter().enumerate() {
             self.averages.rates[i] *= factor;
@@ -158,7 +157,7 @@ impl<const N: usize> Exponentials<N> {
         }
     }
 
-    /// See [`Averages::last_rates`].
+    /// As [`Averages::last_rates`].
     #[must_use]
     pub const fn last_rates(&self) -> [f64; N] {
         self.averages.last_rates()
@@ -191,7 +190,7 @@ mod tests {
         for exponent in -60..4 {
             (0..20_000).for_each(|_| same(-(1.0 + random.uniform()) * libm::exp2(f64::from(exponent))));
         }
-        // The ends of the short way.
+        // The ends of the range of the short form.
         for edge in [2f64.powi(-54), core::f64::consts::LN_2 / 2.0] {
             let mut x = edge * (1.0 - 1e-13);
             while x < edge * (1.0 + 1e-13) {
@@ -224,7 +223,7 @@ mod tests {
             }
             together.update(ms(t), if t == 100 { 250.0 } else { 1_000.0 });
         }
-        // Three quarters of each burst wait for the next gap: 250, then 1000 each; the last 750 wait now.
+        // Three quarters of each burst wait for the next gap: 250, then 1000 each; the last 750 still wait.
         assert_eq!(apart.rate(ms(300)), together.rate(ms(300)));
         assert!(apart.rate(ms(400)) > together.rate(ms(400)));
         apart.update(ms(400), 250.0);

@@ -1,39 +1,39 @@
-//! The fair share of a link: the rate per unit of weight at which dropping what exceeds it just fills the
-//! link.
+//! The fair share of a link: the rate per unit of weight at which drops of all excess just fill the link.
 //!
 //! Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3 (CSFQ); Pelsser,
 //! De Cnodder, "Improvements to core stateless fair queueing", PfHSN 2002, figures 2 (CSFQ again) and 3
 //! (MCSFQ). Names are those of 2002; in 1998 FS is α, AR is A, FR is F and temp_FS is tmp_α.
 //!
 //! A congested link scales FS by C / FR after each window of K_c. An uncongested one takes the largest label
-//! of the window; MCSFQ differs from CSFQ only in that FS then never falls. One number says which: the
-//! `decay` of FS per uncongested window, 1 for CSFQ and 0 for MCSFQ.
+//! of the window; MCSFQ differs from CSFQ only in that FS then never falls. One number distinguishes them:
+//! the `decay` of FS per uncongested window, 1 for CSFQ and 0 for MCSFQ.
 //!
-//! That is the law of the papers. With a `target_delay`, the default, the queue says whether the link is congested
-//! (`by_delay.rs`), and CSFQ and MCSFQ are the same. What follows belongs to the papers' law.
+//! This is the law of the papers. With a `target_delay`, the default, the queue decides whether the link is
+//! congested (`by_delay.rs`), and CSFQ and MCSFQ are the same. The rest of this page describes the papers'
+//! law.
 //!
 //! Readings, where the papers leave room or contradict each other; each is a parameter:
 //! - FR averages every arrival, an early drop as 0 bits ([`AcceptedRate::Arrivals`], the code of 1998), so
-//!   that it falls when all is dropped. The figures of 2002 update it on accepted packets only.
-//! - The label noted is the one that a packet came with. The figures of 2002 relabel first.
-//! - A packet's own label counts when an uncongested window ends. Otherwise a lone packet in a window ends
-//!   one that saw nothing, FS becomes 0, and the packet's retransmissions do the same again.
-//! - What a queue at or below the threshold means ([`BelowThreshold`]): in the code of 1998 the share of an
-//!   uncongested link is unknown again; in 2002 (footnote 3) an uncongested link stays so.
-//! - With guaranteed packets, FS divides what they leave (`aggregate_guarantee`): X = C - G. Figure 7 of
-//!   2002 taken literally divides C by all that arrives. The estimate of G is in a thesis that could not be
-//!   found; here it is an exponential average like the others, and X is at least C / 100. It finds shares
-//!   sooner where K_α is well below K_c. With K_α = K_c it is later than figure 7 when load comes: G lags
-//!   behind while FS is scaled.
+//!   that it falls when all packets are dropped. The figures of 2002 update it on accepted packets only.
+//! - The label noted is the one with which a packet arrived. The figures of 2002 relabel first.
+//! - A packet's own label counts when an uncongested window ends. Otherwise a lone packet would end a window
+//!   without labels, FS would become 0, and the packet's retransmissions would have the same fate.
+//! - A queue at or below the threshold ([`BelowThreshold`]): in the code of 1998 the share of an uncongested
+//!   link becomes unknown again; in 2002 (footnote 3) an uncongested link stays uncongested.
+//! - With guaranteed packets, FS divides the rest of the link (`aggregate_guarantee`): X = C - G. Figure 7 of
+//!   2002 taken literally divides C by all arrivals. The estimate of G is in a thesis that could not be
+//!   found; here it is an exponential average like the others, and X is at least C / 100. Shares are found
+//!   sooner if K_α is well below K_c. With K_α = K_c they are found later than with figure 7 when load rises:
+//!   G lags behind while FS is scaled.
 //!
 //! Two traps of the papers remain, in the readings that have them. A share that is unknown notes the largest
-//! label since it became so, also a peak of long ago, unless `onset` is set. With CSFQ in the reading of 2002,
-//! an uncongested window of guaranteed packets only leaves [`FairShare::Nothing`], which a congested link
-//! keeps.
+//! label since it became unknown, including an old peak, unless `onset` is set. With CSFQ in the reading of
+//! 2002, an uncongested window of guaranteed packets only leaves [`FairShare::Nothing`], which a congested
+//! link keeps.
 //!
-//! Fixed: a window ends when K_c has passed; the figures end a congested one only when more than K_c has. FR
-//! is at least C / 1000 in the division, FS at most X for the smallest weight below 1. A buffer overflow
-//! takes `overflow_decrease` of FS, at most 30 times in a period of congestion.
+//! Corrections: a window ends when K_c has passed; the figures end a congested window only after more than
+//! K_c. FR is at least C / 1000 in the division, FS at most X for the smallest weight below 1. A buffer
+//! overflow takes `overflow_decrease` of FS, at most 30 times in a period of congestion.
 //!
 //! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
 
@@ -51,7 +51,7 @@ use crate::mark::rate_label::RateLabel;
 use crate::queue::Backlog;
 use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 
-/// How often in a period of congestion an overflow lowers FS, as the code of 1998 counts.
+/// The maximum number of overflows in a period of congestion that lower FS, as in the code of 1998.
 const DECREASES: u32 = 30;
 
 /// The fair share for a weight of 1.
@@ -59,7 +59,7 @@ const DECREASES: u32 = 30;
 pub enum FairShare {
     /// Not yet estimated: every packet passes.
     Unknown,
-    /// Nothing but guaranteed packets is let through.
+    /// Only guaranteed packets pass.
     Nothing,
     /// This many bits a second, above 0.
     Rate(f64),
@@ -73,7 +73,7 @@ impl FairShare {
         if rate > 0.0 { Self::Rate(rate) } else { Self::Nothing }
     }
 
-    /// Its rate in bits a second, if it is known.
+    /// The rate in bits a second, if it is known.
     #[must_use]
     pub const fn rate(self) -> Option<f64> {
         match self {
@@ -90,7 +90,7 @@ impl FairShare {
         self.rate().map_or(Self::Unknown, |rate| Self::of(rate * factor))
     }
 
-    /// The probability with which a packet is dropped so that its flow keeps to this share.
+    /// The drop probability that limits a packet's flow to this share.
     #[must_use]
     #[inline]
     pub fn drop_probability(self, label: RateLabel) -> f64 {
@@ -103,7 +103,7 @@ impl FairShare {
         }
     }
 
-    /// The label of a packet that was let through: its flow has no more than the share from here on.
+    /// The label of a packet that passes: downstream its flow has no more than the share.
     #[must_use]
     #[inline]
     pub fn relabel(self, label: RateLabel, format: Format) -> RateLabel {
@@ -117,11 +117,11 @@ impl FairShare {
 /// The queue of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// What waits.
+    /// The backlog in bytes.
     pub bytes: Bytes,
-    /// The same, as the buffer is measured: in packets or in bytes.
+    /// The backlog in the unit of the buffer: packets or bytes.
     pub queued: u64,
-    /// Of the buffer, as it is measured.
+    /// The size of the buffer, in the same unit.
     pub limit: u64,
 }
 
@@ -134,7 +134,7 @@ impl Fill {
         Self { bytes: backlog.bytes, queued, limit }
     }
 
-    /// The part of the buffer that is full.
+    /// The filled fraction of the buffer.
     #[must_use]
     #[inline]
     pub fn filled(self) -> f64 {
@@ -142,19 +142,19 @@ impl Fill {
     }
 }
 
-/// A packet that arrives at a link, and what was decided.
+/// An arriving packet and the decision on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Its size.
+    /// The size of the packet.
     pub size: Bytes,
-    /// The label it came with.
+    /// The label with which the packet arrived.
     pub label: RateLabel,
-    /// Whether it is dropped for its label. A packet that the full buffer refuses is not: FR says what FS
-    /// lets through.
+    /// Whether the packet is dropped for its label. A packet that the full buffer refuses is not: FR measures
+    /// what FS lets through.
     pub dropped: bool,
     /// Whether the queue is at or below the threshold, for the law of the papers.
     pub calm: bool,
-    /// [`FairShareEstimator::part_at`] what it finds.
+    /// The result of [`FairShareEstimator::part_at`] for the queue that the packet finds.
     pub part: f64,
 }
 
@@ -162,38 +162,39 @@ pub struct Arrival {
 #[derive(Clone, Debug)]
 pub struct FairShareEstimator {
     params: FairShareParams,
-    /// C.
+    /// C, the capacity to divide.
     c: f64,
-    /// K_c, or longer in front of a slow link.
+    /// K_c, or longer for a slow link.
     k_c: Span,
-    /// What bounds FS for a weight of 1, if C is part of it.
+    /// The upper bound of FS for a weight of 1, if C is a part of a link.
     whole: Option<f64>,
-    /// The smallest weight that there was, if below 1.
+    /// The smallest weight so far, if below 1.
     smallest_weight: f64,
-    /// FS.
+    /// FS, the fair share.
     fs: FairShare,
-    /// temp_FS, the largest label of the present window; 0 if there was none.
+    /// temp_FS, the largest label of the present window; 0 without labels.
     temp_fs: f64,
-    /// The largest label of the window before.
+    /// The largest label of the previous window.
     before: f64,
     /// AR, FR and G.
     rates: Exponentials<3>,
-    /// FR under [`AcceptedRate::Accepted`].
+    /// FR with [`AcceptedRate::Accepted`].
     accepted: Option<Exponentials<1>>,
     congested: bool,
     start_time: Time,
-    /// The law by queueing delay, if that is used.
+    /// The law by queueing delay, if it applies.
     by_delay: Option<ByDelay>,
-    /// Times that the link became congested. Where this grows faster than windows pass, FS stands still.
+    /// The number of times that the link became congested. If it grows faster than windows pass, FS never
+    /// changes.
     periods: u64,
-    /// Decreases left in this period of congestion.
+    /// The decreases left in this period of congestion.
     decreases: u32,
     /// Time of the last arrival.
     last: Time,
 }
 
 impl FairShareEstimator {
-    /// In front of a link of `c`, at time zero.
+    /// An estimator for a link of rate `c`, at time zero.
     #[must_use]
     pub fn new(params: &FairShareParams, c: Rate) -> Self {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO);
@@ -226,7 +227,7 @@ impl FairShareEstimator {
         self.fs
     }
 
-    /// Whether more arrives than there is to divide, as of the last arrival.
+    /// Whether arrivals exceed the capacity to divide, as of the last arrival.
     #[must_use]
     pub const fn is_congested(&self) -> bool {
         self.congested
@@ -245,7 +246,7 @@ impl FairShareEstimator {
         self.accepted.as_ref().map_or(fr, |accepted| accepted.last_rates()[0])
     }
 
-    /// What excess traffic can have: C, or what guaranteed traffic leaves of it.
+    /// The capacity for excess traffic: C, minus the guaranteed traffic if that is estimated.
     #[must_use]
     #[inline]
     pub fn available(&self) -> f64 {
@@ -261,14 +262,14 @@ impl FairShareEstimator {
         g
     }
 
-    /// Whether more than a thousandth of the link is guaranteed packets.
+    /// Whether guaranteed packets use more than a thousandth of the link.
     #[must_use]
     #[inline]
     pub fn has_guarantees(&self) -> bool {
         self.guaranteed_rate() > self.c * 0.001
     }
 
-    /// The rate of the link from now on.
+    /// Sets the rate of the link.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.c = rate.as_bit() as f64;
         if self.by_delay.is_some() {
@@ -276,10 +277,10 @@ impl FairShareEstimator {
         }
     }
 
-    /// What there is to divide from now on, in bits a second, as part of a link that carries `whole`.
+    /// Sets the capacity to divide, in bits a second, as part of a link with capacity `whole`.
     ///
-    /// If more than that arrives, FS and FR follow C at once, as if C had long been so: what passes is a part of
-    /// C, and FR need not be waited for.
+    /// If arrivals exceed it, FS and FR are scaled with C at once, as if C had had this value for long:
+    /// accepted traffic is a fraction of C, so there is no need to wait for FR.
     #[inline]
     pub fn set_part(&mut self, c: f64, whole: f64) {
         if c != self.c && self.congested && self.c > 0.0 && c > 0.0 {
@@ -290,12 +291,12 @@ impl FairShareEstimator {
         (self.c, self.whole) = (c, Some(whole));
     }
 
-    /// There is a flow of this weight: FS may exceed C for weights below 1.
+    /// Notes a flow's weight: FS may exceed C for weights below 1.
     pub fn note_weight(&mut self, weight: Weight) {
         self.smallest_weight = self.smallest_weight.min(weight.get());
     }
 
-    /// estimate_FS of the papers, for every arrival.
+    /// estimate_FS of the papers, called for every arrival.
     #[inline(always)]
     pub fn update(&mut self, now: Time, arrival: Arrival) {
         self.average(now, &arrival);
@@ -315,14 +316,14 @@ impl FairShareEstimator {
         }
     }
 
-    /// Whether the law is that by queueing delay, which does not ask whether a queue is calm.
+    /// Whether the law by queueing delay applies, which does not use the calm threshold.
     #[must_use]
     #[inline]
     pub const fn is_by_delay(&self) -> bool {
         self.by_delay.is_some()
     }
 
-    /// The law of the papers.
+    /// Applies the law of the papers.
     fn follow_arrivals(&mut self, now: Time, label: f64, calm: bool) {
         if self.fs == FairShare::Unknown {
             self.temp_fs = self.temp_fs.max(label);
@@ -368,7 +369,7 @@ impl FairShareEstimator {
         }
     }
 
-    /// Whether the window is.
+    /// Whether the window has ended.
     fn is_over(&self, now: Time) -> bool {
         now >= self.start_time + self.k_c
     }
@@ -386,7 +387,7 @@ impl FairShareEstimator {
         self.start_time = now;
         self.decreases = DECREASES;
         if self.params.onset {
-            // A share above every rate seen is forgotten.
+            // A share above every noted rate is forgotten.
             let largest = self.temp_fs.max(self.before);
             let seen = self.fs.rate().filter(|fs| largest > 0.0 && largest < *fs).map(|_| largest);
             self.fs = seen.map_or(self.fs, FairShare::of);
@@ -394,7 +395,7 @@ impl FairShareEstimator {
         }
     }
 
-    /// An unknown share becomes the largest label that was noted, or half the link.
+    /// Sets an unknown share to the largest noted label, or to half the link.
     fn become_known(&mut self, now: Time) {
         let largest = core::mem::take(&mut self.temp_fs);
         let largest = if self.params.onset { largest.max(self.before) } else { largest };
@@ -405,7 +406,7 @@ impl FairShareEstimator {
         }
     }
 
-    /// Scales FS at once, rather than when a window ends, if more is let through than there is room for.
+    /// Scales FS at once, rather than at the end of a window, if accepted traffic exceeds the capacity.
     fn fit(&mut self) {
         let (x, fr) = (self.available(), self.accepted_rate());
         if let FairShare::Rate(fs) = self.fs
@@ -415,13 +416,13 @@ impl FairShareEstimator {
         }
     }
 
-    /// Only labels of this window and the last count for a share that becomes known.
+    /// Drops old labels: only those of this window and the last count for a share that becomes known.
     fn forget_window(&mut self, now: Time) {
         self.before = core::mem::take(&mut self.temp_fs);
         self.start_time = now;
     }
 
-    /// The end of a congested window.
+    /// Ends a congested window.
     fn scale(&mut self, now: Time) {
         let x = self.available();
         let most = self.whole.unwrap_or(x) / self.smallest_weight;
@@ -434,7 +435,7 @@ impl FairShareEstimator {
         self.start_time = now;
     }
 
-    /// The end of an uncongested window.
+    /// Ends an uncongested window.
     fn end_uncongested_window(&mut self, now: Time, calm: bool) {
         let kept = 1.0 - self.params.decay.get();
         let largest = core::mem::take(&mut self.temp_fs);
@@ -448,12 +449,12 @@ impl FairShareEstimator {
         self.start_time = now;
     }
 
-    /// A link that stands still lets nothing through, and says nothing of shares.
+    /// On a link of rate zero no packet passes, and no share is known.
     fn share_or_unknown(&self, rate: f64) -> FairShare {
         if rate > 0.0 { FairShare::Rate(rate) } else { FairShare::Unknown }
     }
 
-    /// The buffer was full.
+    /// Lowers FS after a buffer overflow.
     pub fn overflow(&mut self) {
         if self.decreases > 0 {
             self.decreases -= 1;
@@ -461,7 +462,7 @@ impl FairShareEstimator {
         }
     }
 
-    /// Shows what it stands at.
+    /// Reports its present values.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         if let Some(rate) = self.fs.rate() {
             show("alpha", rate);

@@ -1,32 +1,32 @@
 //! The smallest labels of a sliding window, or the second, third or fourth smallest.
 //!
-//! The window is two halves: a reading covers the half that runs and the one before, so between half of the
-//! window and all of it.
+//! The window consists of two halves: a reading covers the running half and the one before, so between half
+//! of the window and all of it.
 //!
 //! Cost: O(ranks) per label; 64 bytes.
 
 use crate::label::Label;
 use crate::units::{Span, Time};
 
-/// Most ranks that are remembered for each half of the window.
+/// The maximum rank, and the number of tags kept for each half of the window.
 pub const MAX_RANKS: usize = 4;
 
-/// The smallest tags of a sliding window, kept for two halves of it.
+/// The smallest tags of a sliding window, kept for its two halves.
 #[derive(Clone, Debug)]
 pub struct LeastLabels {
     half: Span,
     rank: usize,
-    /// The number of the half that runs, its smallest tags ascending, and those of the half before.
+    /// The number of the running half, its smallest tags in ascending order, and those of the half before.
     number: u64,
     now: [Label; MAX_RANKS],
     before: [Label; MAX_RANKS],
 }
 
-/// Above every tag.
+/// A label above every tag.
 const NO_TAG: Label = Label::from_code(u32::MAX);
 
 impl LeastLabels {
-    /// A window, of which the tag of this rank from the least, 1 to [`MAX_RANKS`], is asked for.
+    /// A window that reports the tag of rank `rank` from the smallest, 1 to [`MAX_RANKS`].
     #[must_use]
     pub fn new(window: Span, rank: usize) -> Self {
         let rank = rank.clamp(1, MAX_RANKS);
@@ -34,7 +34,7 @@ impl LeastLabels {
         Self { half, rank, number: 0, now: [NO_TAG; MAX_RANKS], before: [NO_TAG; MAX_RANKS] }
     }
 
-    /// Counts `tag` in, and gives the one of the rank; none before there are as many packets as its rank.
+    /// Counts `tag`, and returns the tag of the rank; none until that many packets have arrived.
     pub fn update(&mut self, now: Time, tag: Label) -> Option<Label> {
         let number = now.as_nanos() / self.half.as_nanos();
         if number != self.number {
@@ -69,7 +69,7 @@ mod tests {
         let mut at = |ms, tag| least.update(Time::from_millis(ms), Label::new(tag));
         let read = [(0, 9.0), (400, 5.0), (600, 7.0), (900, 8.0), (1_100, 8.0), (1_600, 9.0), (5_000, 6.0)]
             .map(|(ms, tag)| at(ms, tag).unwrap().value());
-        // 5 counts until its half and the one after have ended, at 1 s.
+        // 5 counts until its half and the next one have ended, at 1 s.
         assert_eq!(read, [9.0, 5.0, 5.0, 5.0, 7.0, 8.0, 6.0]);
     }
 
@@ -78,7 +78,7 @@ mod tests {
         let mut second = LeastLabels::new(Span::from_secs(1), 2);
         let mut at = |ms, tag| second.update(Time::from_millis(ms), Label::new(tag)).map(Label::value);
         assert_eq!(at(0, 5.0), None);
-        // 5 and 9; 5 and 6 over both halves; then 6 and 7 of the second, with 8 of the third.
+        // 5 and 9; 5 and 6 over both halves; then 6 and 7 of the second half, with 8 of the third.
         assert_eq!(
             [(100, 9.0), (600, 6.0), (700, 7.0), (1_100, 8.0)].map(|(ms, tag)| at(ms, tag)),
             [9.0, 6.0, 6.0, 7.0].map(Some)

@@ -1,4 +1,4 @@
-//! Estimators: what has come lately, per second.
+//! Estimators of rates, minima, fair shares and the behaviour of flows.
 //!
 //! | file | estimator | source |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
-//! | [`answers`] | the same, from the losses that it has anyway | – |
+//! | [`answers`] | the same test, by losses that the flow has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
 
 pub mod answers;
@@ -24,13 +24,13 @@ use crate::units::Time;
 
 /// An estimator of a rate.
 ///
-/// The amounts may be bits, packets or tickets; the rate is in the same unit per second. An estimator starts
-/// with an explicit value at an explicit time. Reading does not change it, and what is read decays while
-/// nothing arrives.
+/// The amounts may be bits, packets or tickets; the rate has the same unit per second. An estimator starts
+/// with an explicit value at an explicit time. A reading does not change it, and readings decay while nothing
+/// arrives.
 pub trait RateEstimator {
-    /// `amount` arrived at `now`, which never decreases.
+    /// Counts `amount`, which arrived at `now`. `now` never decreases.
     fn update(&mut self, now: Time, amount: f64);
 
-    /// The rate as it stands at `now`, which is not before the last update.
+    /// The rate at `now`, which is not before the last update.
     fn rate(&self, now: Time) -> f64;
 }

@@ -1,81 +1,84 @@
-//! Whether a flow sends less when its packets are lost, found out by losing some of them.
+//! Whether a flow reduces its rate when its packets are lost, tested by dropping some of them.
 //!
-//! Tamura, Tobe, Tokuda, "SF-FC", NOSSDAV 2000, section 6, asks for it and has no method. Ours has two tests.
+//! Tamura, Tobe, Tokuda, "SF-FC", NOSSDAV 2000, section 6, asks for such a test and gives no method. This one
+//! has two parts.
 //!
-//! An *exam*: 35 % of the packets are lost for 3 s, in which no sender with a retransmission timeout (RFC
-//! 6298) keeps its rate. It fails who sends, after the first second, more than half of what it did before,
-//! more than is harmless, and more than three times what the law of Padhye, Firoiu, Towsley, Kurose 1998, eq.
-//! 30, allows at the smallest plausible round-trip time and timeout. Losses for other reasons count as well.
-//! To fail is proof that a flow does not slow down; to pass may be chance, since bursts end by themselves.
+//! An *exam*: 35 % of the packets are dropped for 3 s, in which no sender with a retransmission timeout (RFC
+//! 6298) keeps its rate. A flow fails if it sends, after the first second, more than half of its rate before,
+//! more than is harmless, and more than three times the rate that the law of Padhye, Firoiu, Towsley, Kurose
+//! 1998, eq. 30, allows at the smallest plausible round-trip time and timeout. Losses for other reasons count
+//! as well. A failure proves that a flow does not slow down; a pass may be chance, since bursts end by
+//! themselves.
 //!
-//! A *trial*: of ten blocks of 1.5 s five are drawn by lot, and in these 20 % of the packets are lost,
-//! whatever the flow does. For a flow that does not react to losses the lot means nothing, however bursty it is,
-//! so every order of its ten rates is as likely (a permutation test: Fisher 1935; Mann, Whitney 1947, for the
-//! statistic): with a probability of at most 7/252 the rates of dosed blocks are so low that it passes.
-//! Round-trip times are unknown, so the first 0.5 s of a block, in which a sender may not know of its losses
-//! yet, are not counted.
+//! A *trial*: five of ten blocks of 1.5 s are drawn at random, and in these 20 % of the packets are dropped,
+//! whatever the flow does. The draw does not affect a flow that does not react to losses, however bursty the
+//! flow is, so every order of its ten rates is equally likely (a permutation test: Fisher 1935; Mann, Whitney
+//! 1947, for the statistic): with a probability of at most 7/252 the rates in dosed blocks are so low that it
+//! passes. Round-trip times are unknown, so the first 0.5 s of a block, in which a sender may not have
+//! noticed its losses yet, are not counted.
 //!
-//! A flow is taken for what its protocol field says until then. An adaptive flow sits an exam now and then and is no longer
-//! adaptive if it fails. Another one must pass an exam, which spares plain ones the trial, and then a trial.
-//! A flow far below its fair share is left in peace, since it harms no other flow: whether it reacts to losses stays
-//! unknown. Between tests there are pauses, longer with each one that changes nothing.
+//! Until a test decides, a flow is what its protocol field says. An adaptive flow sits an exam at intervals
+//! and is no longer adaptive if it fails. A non-adaptive flow must pass an exam, which spares constant-rate
+//! flows the trial, and then a trial. A flow far below its fair share is not tested, since it harms no other
+//! flow: whether it reacts to losses stays unknown. Tests are separated by pauses, which grow with each test
+//! that changes nothing.
 //!
-//! What it costs: an adaptive flow loses 35 % for 3 s, again after 20 to 30 s, then 40 to 60 s, up to 160 to
-//! 240 s, and at most 20 s after it went above twice its share; after the exam it needs time to
-//! recover. Another one loses 35 % for 3 s and 20 % for 7.5 s, with the same pauses.
+//! Cost of a test: an adaptive flow loses 35 % for 3 s, again after 20 to 30 s, then 40 to 60 s, up to 160 to
+//! 240 s, and at most 20 s after it exceeded twice its share; after the exam it needs time to recover. A
+//! non-adaptive flow loses 35 % for 3 s and 20 % for 7.5 s, with the same pauses.
 //!
-//! What a sender gains by slowing down only in tests: it counts as adaptive for a pause of at most 240 s, or for some
-//! 20 s once it takes more than twice its share. After it is caught it is not adaptive for a pause of at least 20 s and
-//! tests of 21 s, in which it must slow down with every dose.
+//! Gain of a sender that slows down only in tests: it counts as adaptive for a pause of at most 240 s, or for
+//! some 20 s once it takes more than twice its share. After it is caught it is not adaptive for a pause of at
+//! least 20 s and tests of 21 s, in which it must slow down with every dose.
 //!
 //! Cost: O(1) per packet and per epoch; 96 bytes per flow.
 
 use crate::random::Stream;
 use crate::units::{Bytes, Span};
 
-/// Length of an epoch: as long as the longest round-trip time that is looked for.
+/// Length of an epoch: the longest round-trip time that the test allows for.
 pub const EPOCH: Span = Span::from_millis(500);
 
-/// Epochs before the first exam. Chosen: a sender finds its rate.
+/// Epochs before the first exam. Chosen: a sender reaches its rate.
 const FIRST: u16 = 6;
-/// Epochs of an exam. The first two are not judged: a round-trip time and a timeout may pass.
+/// Epochs of an exam. The first two do not count: a round-trip time and a timeout may pass.
 const EXAM: u16 = 6;
 const JUDGED: u16 = 4;
-/// Epochs after an exam until a trial. Chosen: a sender finds its rate again.
+/// Epochs between an exam and a trial. Chosen: a sender reaches its rate again.
 const RECOVERY: u16 = 6;
-/// Blocks of a trial, half of them dosed, and epochs of each, of which the first is not judged. Chosen: with
-/// fewer blocks there is no proof, with more it takes longer.
+/// Blocks of a trial, half of them dosed, and epochs of each block; the first epoch does not count. Chosen:
+/// fewer blocks are no proof, and more take longer.
 const BLOCKS: usize = 10;
 const BLOCK: u16 = 3;
-/// Of the 25 pairs of a dosed block and another, as many may have the higher rate in the dosed one; of all
-/// 252 orders, 1 + 1 + 2 + 3 have so few.
+/// The maximum number of pairs, of the 25 that combine a dosed block with another, in which the dosed block
+/// has the higher rate. Of all 252 orders, 1 + 1 + 2 + 3 have no more.
 const CONTRARY: usize = 3;
-/// Epochs of a pause, 20 s: chosen, an exam is at most an eighth of the time. By chance up to half as many
-/// more; doubled up to three times.
+/// Epochs of a pause, 20 s. Chosen: an exam is at most an eighth of the time. A pause is extended at random
+/// by up to a half and doubled up to three times.
 const PAUSE: u16 = 40;
 const DOUBLINGS: u16 = 3;
 
-/// Share of packets lost in an exam, and in the dosed blocks of a trial. Chosen: at 35 % Reno mostly waits
-/// for timeouts; a trial is longer and finds smaller effects.
+/// Share of packets dropped in an exam, and in the dosed blocks of a trial. Chosen: at 35 % Reno mostly waits
+/// for timeouts; a trial is longer and detects smaller effects.
 const EXAM_DOSE: f64 = 0.35;
 const DOSE: f64 = 0.2;
 /// Weight of the last epoch in a flow's usual rate and loss. Chosen: some 3 s.
 const MEMORY: f64 = 1.0 / 6.0;
-/// Share of its fair share below which a flow is left in peace: one that is not adaptive, and one that is. An
-/// exam of the latter can only be to its harm.
+/// The fraction of its fair share below which a flow is not tested: a non-adaptive one, and an adaptive one.
+/// An exam can only harm the latter.
 const HARMLESS: [f64; 2] = [0.25, 0.5];
-/// A dose shows nothing in a non-adaptive flow that loses so much anyway. A flow that reacts to losses will
+/// The loss rate above which a dose shows nothing in a non-adaptive flow. A flow that reacts to losses will
 /// soon lose less.
 const PLAIN: f64 = 0.25;
-/// The smallest plausible round-trip time and retransmission timeout, in s. Linux has 200 ms where RFC 6298
-/// has 1 s.
+/// The smallest plausible round-trip time and retransmission timeout, in s. Linux uses 200 ms where RFC 6298
+/// requires 1 s.
 const RTT: f64 = 0.01;
 const TIMEOUT: f64 = 0.2;
-/// How many times as fast as the law a sender may be in an exam. Chosen: with selective acknowledgements it
-/// is faster than the law's Reno at such losses, and 2 s are short.
+/// The tolerated ratio of the sending rate to the law in an exam. Chosen: with selective acknowledgements a
+/// sender is faster than the law's Reno at such losses, and 2 s are short.
 const LENIENCY: f64 = 3.0;
 
-/// What a flow is going through.
+/// The stage of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Pause,
@@ -84,33 +87,33 @@ enum Stage {
     Trial,
 }
 
-/// One flow. Amounts are of the current epoch.
+/// The state of one flow. Amounts belong to the current epoch.
 #[derive(Clone, Debug)]
 pub struct Responsiveness {
     adaptive: bool,
     stage: Stage,
-    /// Epochs left of the stage, in a trial of the block.
+    /// Epochs left of the stage; in a trial, of the block.
     left: u16,
-    /// Tests in a row after which it stayed what it was.
+    /// The number of tests in a row that changed nothing.
     same: u16,
     /// Bytes and packets that arrived, and packets of these that were lost here.
     now: [u32; 3],
-    /// The sum over what was judged of an exam or a block so far.
+    /// The sum over the epochs that count of an exam or a block so far.
     judged: [u32; 3],
-    /// Bytes in an epoch, usually.
+    /// The usual number of bytes in an epoch.
     usual: f64,
-    /// Share of packets lost here without a dose, usually.
+    /// The usual share of packets lost here without a dose.
     loss: f64,
     /// Bytes of each block of a trial.
     blocks: [u32; BLOCKS],
-    /// Which of them are dosed, by bits, the current one too.
+    /// The dosed blocks as a bit set, the current one included.
     dosed: u16,
-    /// Blocks that are over.
+    /// The number of blocks that have ended.
     over: u16,
 }
 
 impl Responsiveness {
-    /// Of a flow of which it is only known what it says of itself.
+    /// A flow of which only its declaration is known.
     #[must_use]
     pub const fn new(says_adaptive: bool) -> Self {
         Self {
@@ -128,24 +131,24 @@ impl Responsiveness {
         }
     }
 
-    /// Whether it sends less when packets are lost, as far as is known.
+    /// Whether the flow reduces its rate on losses, as far as is known.
     #[must_use]
     pub const fn is_adaptive(&self) -> bool {
         self.adaptive
     }
 
-    /// A packet has arrived.
+    /// Counts a packet that arrived.
     pub fn arrived(&mut self, size: Bytes) {
         let size = u32::try_from(size.get()).unwrap_or(u32::MAX);
         add(&mut self.now, [size, 1, 0]);
     }
 
-    /// The packet that arrived last was lost here, for whatever reason.
+    /// Counts the loss of the packet that arrived last, whatever the reason.
     pub fn lost(&mut self) {
         add(&mut self.now, [0, 0, 1]);
     }
 
-    /// The probability with which each packet is to be lost now.
+    /// The drop probability that the test asks for now.
     #[must_use]
     pub fn dose(&self) -> f64 {
         match self.stage {
@@ -155,7 +158,8 @@ impl Responsiveness {
         }
     }
 
-    /// An epoch is over; `fair` is its fair share of it. A flow draws once whatever it does.
+    /// Ends an epoch; `fair` is the flow's fair share of it. Each flow draws one random number in every
+    /// epoch, whatever its stage.
     pub fn end_epoch(&mut self, fair: Bytes, random: &mut Stream) {
         let chance = random.uniform();
         self.left = self.left.saturating_sub(1);
@@ -183,7 +187,7 @@ impl Responsiveness {
         }
     }
 
-    /// A stage is over; `chance` is in [0, 1).
+    /// Ends a stage; `chance` is in [0, 1).
     fn proceed(&mut self, fair: f64, chance: f64) {
         let above = self.usual / fair;
         match self.stage {
@@ -212,7 +216,7 @@ impl Responsiveness {
         (self.stage, self.left, self.judged) = (stage, epochs, [0; 3]);
     }
 
-    /// Draws whether it is dosed, as from an urn, so that half of all are.
+    /// Draws whether the block is dosed, without replacement, so that half of all blocks are.
     fn begin_block(&mut self, chance: f64) {
         let blocks_left = BLOCKS as u16 - self.over;
         let doses_left = BLOCKS as u16 / 2 - self.dosed.count_ones() as u16;
@@ -221,7 +225,7 @@ impl Responsiveness {
         self.begin(Stage::Trial, BLOCK);
     }
 
-    /// At `above` times its fair share.
+    /// Whether the flow sends more than `above` times its fair share.
     fn is_worth_a_test(&self, above: f64) -> bool {
         above >= HARMLESS[usize::from(self.adaptive)] && (self.adaptive || self.loss < PLAIN)
     }
@@ -233,8 +237,8 @@ impl Responsiveness {
         self.begin(Stage::Pause, epochs + (chance * f64::from(epochs / 2)) as u16);
     }
 
-    /// Whether it sent more than half of what it used to, more than would be harmless, and more than the law
-    /// allows.
+    /// Whether the flow sent more than half of its usual rate, more than would be harmless, and more than the
+    /// law allows.
     fn fails_the_exam(&self, fair: f64) -> bool {
         let [bytes, packets, lost] = self.judged.map(f64::from);
         let seconds = f64::from(JUDGED) * EPOCH.as_secs_f64();
@@ -243,7 +247,7 @@ impl Responsiveness {
             && packets > LENIENCY * seconds * most_packets_per_second(lost / packets.max(1.0))
     }
 
-    /// Whether its rates were lower in dosed blocks, but for few pairs.
+    /// Whether its rates were lower in dosed blocks, with few exceptions among the pairs.
     fn passes_the_trial(&self) -> bool {
         let rates = |dosed: bool| {
             let blocks = self.blocks.iter().enumerate();
@@ -271,13 +275,13 @@ pub(super) fn most_packets_per_second(loss: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// 1 Mb/s in an epoch.
+    /// 1 Mb/s in one epoch.
     const FAIR: Bytes = Bytes::new(62_500);
-    /// Moments in an epoch at which a source decides.
+    /// The moments of an epoch at which a source decides.
     const STEPS: u32 = 10;
 
-    /// A flow whose source says at each moment how many packets of 500 bytes it sends, of which others lose
-    /// some; it gets the number of its packets lost at each moment so far.
+    /// A flow whose source returns at each moment the number of packets of 500 bytes that it sends. Other
+    /// links lose some of them. The source gets the number of its packets lost at each moment so far.
     struct Bench<S> {
         flow: Responsiveness,
         source: S,
@@ -314,7 +318,7 @@ mod tests {
             self.flow.end_epoch(FAIR, &mut self.random);
         }
 
-        /// The epoch in which it was first found to be `adaptive`.
+        /// The first epoch after which the flow counts as `adaptive`.
         fn found(&mut self, adaptive: bool, epochs: u32) -> Option<u32> {
             (0..epochs).find(|_| {
                 self.epoch(u32::MAX);
@@ -336,7 +340,8 @@ mod tests {
         }
     }
 
-    /// 20 packets a moment in bursts, of which those above 15 find no room; as long in silence.
+    /// 20 packets a moment in bursts, of which those above 15 overflow, alternating with silences of equal
+    /// length.
     fn bursty() -> impl FnMut(&[u32], &mut Stream) -> u32 {
         let mut on = false;
         move |_, random| {
@@ -358,7 +363,7 @@ mod tests {
         for delay in [1, 10] {
             let mut bench = Bench::new(true, 1, responsive(delay));
             assert_eq!(bench.found(false, 2_000), None, "after {delay} moments");
-            // 1000 s: exams after 20, 40, 80, then each 160 to 240 s.
+            // 1000 s: exams after 20, 40, 80, then every 160 to 240 s.
             assert!((4..=8).contains(&bench.flow.same), "{} exams", bench.flow.same);
         }
     }
@@ -374,7 +379,7 @@ mod tests {
 
     #[test]
     fn bursts_that_lose_packets_and_end_by_themselves_are_no_response() {
-        // In 500 s there are at most 6 tests, of which some end with the exam: 6·7/252 = 17 % are the bound.
+        // In 500 s there are at most 6 tests, of which some end with the exam: the bound is 6·7/252 = 17 %.
         let mut passed = 0;
         for seed in 0..200 {
             let mut bench = Bench::new(false, seed, bursty());
@@ -385,7 +390,7 @@ mod tests {
             }
             passed += u32::from(was);
         }
-        // 34 of 200 expected at most, with a standard error of 5.3.
+        // At most 34 of 200 expected, with a standard error of 5.3.
         assert!(passed <= 34 + 11, "{passed} of 200");
     }
 
@@ -401,14 +406,14 @@ mod tests {
 
     #[test]
     fn a_flow_that_stops_slowing_down_once_adaptive_is_caught_after_a_pause() {
-        // It slows down for 40 s, and sends 20 packets a moment, 1.6 times its share, from then on.
+        // The flow slows down for 40 s, and sends 20 packets a moment, 1.6 times its share, from then on.
         let (mut moments, mut good) = (0, responsive(1));
         let mut bench = Bench::new(true, 3, move |losses: &[u32], random: &mut Stream| {
             moments += 1;
             if moments <= 800 { good(losses, random) } else { 20 }
         });
         let caught = bench.found(false, 1_000).unwrap();
-        // A pause of up to 120 s and an exam later.
+        // Caught after a pause of up to 120 s and an exam.
         assert!((80..80 + 240 + 6).contains(&caught), "{caught}");
     }
 
@@ -421,7 +426,7 @@ mod tests {
             if moments <= 8_000 { good(losses, random) } else { 40 }
         });
         let caught = bench.found(false, 2_000).unwrap();
-        // Some epochs until that is usual, 40 of a pause, 6 of an exam.
+        // Some epochs until the rate is usual, 40 of a pause, 6 of an exam.
         assert!((800..800 + 10 + 40 + 6).contains(&caught), "{caught}");
     }
 

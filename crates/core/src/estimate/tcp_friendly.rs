@@ -1,54 +1,58 @@
-//! Whether a flow sends no more than TCP would with its losses: a flow that does not is unresponsive.
+//! Whether a flow sends no more than TCP would with its losses; a flow that sends more is unresponsive.
 //!
-//! Floyd, Fall, "Promoting the use of end-to-end congestion control in the Internet", 1999, section 4.1: over a round
-//! trip R, with a loss event for each 1/p packets, Reno sends at most sqrt(3/2) / (R sqrt(p)) packets per second. All losses
-//! within a round trip are one event, as TCP reduces its window once for them (RFC 5348 section 5.2). CUBIC sends 1.054 / (R^(1/4) p^(3/4)) where that is more (RFC 9438 section
-//! 5.1, with its C and β). Real senders are slower, all the more at high losses.
+//! Floyd, Fall, "Promoting the use of end-to-end congestion control in the Internet", 1999, section 4.1: over
+//! a round trip R, with a loss event for each 1/p packets, Reno sends at most sqrt(3/2) / (R sqrt(p)) packets
+//! per second. All losses within a round trip are one event, as TCP reduces its window once for them (RFC
+//! 5348 section 5.2). CUBIC sends 1.054 / (R^(1/4) p^(3/4)) if that is more (RFC 9438 section 5.1, with its C
+//! and β). Real senders are slower, all the more at high losses.
 //!
-//! A flow is judged over periods of ten round trips and at least a second. Three periods in a row against what is known of it
-//! change that, as the windows of CUBIC take longer than a period to grow again. R is the round trip without queues, so the test
-//! is lenient. Who has losses in each round trip is found out from six packets per round trip on.
+//! A flow is judged over periods of ten round trips and at least a second. Three contrary periods in a row
+//! change the verdict, as the windows of CUBIC take longer than a period to grow again. R is the round trip
+//! without queues, so the test is lenient. A flow with losses in each round trip is detected from six packets
+//! per round trip on.
 //!
-//! Limits: several connections that are one flow here may fail the test. A flow that is lost nothing of always passes.
+//! Limits: several connections that form one flow here may fail the test. A flow without losses always
+//! passes.
 //!
 //! Cost: O(1) per packet, a root and two powers per period; 40 bytes per flow.
 
 use crate::units::{Span, Time};
 
-/// Round trips of a period: the window of a TCP with few losses is halved and grows again. Floyd and Fall ask for several.
+/// Round trips in a period: the window of a TCP with few losses is halved and grows again. Floyd and Fall ask
+/// for several.
 const ROUND_TRIPS: u64 = 10;
 /// The shortest period: enough packets of a flow of 100 kb/s.
 const SHORTEST: Span = Span::from_secs(1);
-/// How many times as fast as the laws a flow may be. Chosen: the law's own error for single flows is below this, and floods
-/// exceed it by tens.
+/// The tolerated ratio of the sending rate to the laws. Chosen: the laws' own error for single flows is
+/// smaller, and floods exceed it by tens.
 const LENIENCY: f64 = 2.0;
-/// Periods in a row that change what is known.
+/// The contrary periods in a row that change the verdict.
 const PERIODS: u8 = 3;
 
-/// A flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpFriendly {
-    /// When the period began.
+    /// The start of the period.
     since: Time,
-    /// Packets that arrived in it.
+    /// The packets that arrived in the period.
     packets: u32,
-    /// Loss events.
+    /// The loss events in the period.
     events: u32,
-    /// When the last one ends, and another loss is a new one.
+    /// The end of the last loss event; a later loss starts a new one.
     event_ends: Time,
-    /// Periods in a row that speak against what is known.
+    /// The contrary periods in a row.
     contrary: u8,
     is_friendly: bool,
 }
 
 impl TcpFriendly {
-    /// A flow that has sent nothing, seen first at `now`: it is taken to be friendly.
+    /// A flow first seen at `now`, without packets: it is assumed to be friendly.
     #[must_use]
     pub const fn new(now: Time) -> Self {
         Self { since: now, packets: 0, events: 0, event_ends: now, contrary: 0, is_friendly: true }
     }
 
-    /// A packet arrives at `now`, over a round trip of `rtt` without queues.
+    /// Counts a packet that arrives at `now`, with a round trip of `rtt` without queues.
     #[inline]
     pub fn arrived(&mut self, now: Time, rtt: Span) {
         if now.since(self.since) >= SHORTEST.max(rtt * ROUND_TRIPS) {
@@ -57,7 +61,7 @@ impl TcpFriendly {
         self.packets = self.packets.saturating_add(1);
     }
 
-    /// A packet of it is dropped at `now`.
+    /// Counts the drop of one of its packets at `now`.
     pub fn dropped(&mut self, now: Time, rtt: Span) {
         if now >= self.event_ends {
             self.events = self.events.saturating_add(1);
@@ -65,7 +69,7 @@ impl TcpFriendly {
         }
     }
 
-    /// Whether it sends no more than TCP, as far as is known.
+    /// Whether the flow sends no more than TCP, as far as is known.
     #[must_use]
     pub const fn is_friendly(&self) -> bool {
         self.is_friendly
@@ -96,7 +100,8 @@ fn rate_of_tcp(rtt: f64, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Sends `rate` packets per second for 60 s, of which a share `lost` is dropped, evenly; whether it is friendly at the end.
+    /// Sends `rate` packets per second for 60 s and drops a share `lost`, evenly; returns whether the flow is
+    /// friendly at the end.
     fn is_friendly(rate: f64, lost: f64, rtt: Span) -> bool {
         let mut flow = TcpFriendly::new(Time::ZERO);
         let mut owed = 0.0;
@@ -128,10 +133,10 @@ mod tests {
         assert!(is_friendly(49.0, 0.01, long));
         assert!(is_friendly(80.0, 0.01, long));
         assert!(!is_friendly(130.0, 0.01, long));
-        // The same rate over a short round trip is TCP's.
+        // The same rate is TCP's over a short round trip.
         assert!(is_friendly(130.0, 0.01, Span::from_millis(8)));
         assert!(is_friendly(10_000.0, 0.0, long), "nothing is lost");
-        // 250 packets per round trip, and one loss event each time.
+        // 250 packets per round trip, and one loss event each.
         assert!(!is_friendly(1000.0, 0.5, long));
         assert!(!is_friendly(1000.0, 0.02, long));
     }
@@ -140,7 +145,8 @@ mod tests {
     fn three_periods_in_a_row_change_what_is_known() {
         let rtt = Span::from_millis(10);
         let mut flow = TcpFriendly::new(Time::ZERO);
-        // Periods of a second in which half of 2000 packets are dropped, or none; the packet after each begins the next.
+        // Periods of a second in which half of 2000 packets are dropped, or none; the packet after each
+        // begins the next.
         let mut period = |second: u64, drops: bool| {
             for packet in 0..2000 {
                 let now = Time::from_secs(second) + Span::from_micros(500 * packet);

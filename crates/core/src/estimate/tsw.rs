@@ -1,11 +1,11 @@
-//! TSW, time sliding window: each arrival is averaged with what the window held at the old rate.
+//! TSW, time sliding window: each arrival is averaged with the window's content at the old rate.
 //!
 //! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998, figure
-//! 2; RFC 2859. With regular arrivals of s every `gap` it settles at s / gap exactly. With random ones it
-//! reads high when few fall into a window: the mean is over 1/(gap + W), which weighs short gaps more (12 %
-//! at 1.25 packets per second and W = 5 s).
+//! 2; RFC 2859. With regular arrivals of s every `gap` it settles at s / gap exactly. With random ones it has
+//! a positive bias when few fall into a window: the mean is over 1/(gap + W), which weighs short gaps more
+//! (12 % at 1.25 packets per second and W = 5 s).
 //!
-//! The rate moves only with arrivals, so it is read as an arrival of nothing would leave it.
+//! The state changes only with arrivals, so a reading is what an arrival of zero would leave.
 //!
 //! Cost: O(1), 24 bytes.
 
@@ -24,8 +24,8 @@ pub struct Tsw {
 }
 
 impl Tsw {
-    /// An estimate of `initial` at `start`. RFC 2859 starts a meter at its target rate; a monitor may start
-    /// at 0.
+    /// An estimator with the rate `initial` at `start`. RFC 2859 starts a meter at its target rate; a monitor
+    /// may start at 0.
     ///
     /// A window of zero is taken as one nanosecond.
     #[must_use]
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn reading_decays_and_changes_nothing() {
         let mut tsw = tsw(100.0);
-        // 100·5/(5 + 5) = 50, however often it is read.
+        // 100·5/(5 + 5) = 50, for any number of readings.
         assert_eq!(tsw.rate(Time::from_secs(5)), 50.0);
         assert_eq!(tsw.rate(Time::from_secs(5)), 50.0);
         assert_eq!(tsw.rate(Time::ZERO), 100.0);
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// The mean of the estimate after each of 2,000 arrivals, once it has settled.
+    /// The mean of the estimate after each of 2,000 arrivals, after it has settled.
     fn mean_estimate(per_second: f64, seed: u64) -> f64 {
         let mut random = Stream::new(seed, "poisson");
         let mut tsw = tsw(per_second);

@@ -1,14 +1,14 @@
 //! Minimum over a sliding window, for round-trip times and standing delays.
 //!
-//! The window is cut into [`PARTS`] parts and the minimum of each is kept, so memory does not grow with the
-//! number of samples. A reading covers the part that runs and the whole ones before it: between 7/8 of the
+//! The window is divided into [`PARTS`] parts and the minimum of each is kept, so memory does not grow with
+//! the number of samples. A reading covers the running part and the whole parts before it: between 7/8 of the
 //! window and all of it.
 //!
 //! Cost: O(1) to update, O(parts) to read; 136 bytes.
 
 use crate::units::{Span, Time};
 
-/// Parts of a window. Chosen: the reach of the minimum is off by at most an eighth.
+/// Parts of a window. Chosen: the length of the window is off by at most an eighth.
 pub const PARTS: usize = 8;
 
 /// The smallest of the recent samples.
@@ -16,12 +16,12 @@ pub const PARTS: usize = 8;
 pub struct WindowedMin {
     part: Span,
     initial: Span,
-    /// For each part of the circle: the number of the part of time it holds, and the minimum in it.
+    /// For each place of the ring: the number of the time interval that it holds, and the minimum in it.
     minima: [(u64, Span); PARTS],
 }
 
 impl WindowedMin {
-    /// A window that reads `initial` when it holds no samples.
+    /// A window that reads `initial` while it holds no samples.
     #[must_use]
     pub fn new(window: Span, initial: Span) -> Self {
         let part = Span::from_nanos((window.as_nanos() / PARTS as u64).max(1));
@@ -32,7 +32,7 @@ impl WindowedMin {
         now.as_nanos() / self.part.as_nanos()
     }
 
-    /// A sample taken at `now`, which never decreases.
+    /// Counts a sample taken at `now`, which never decreases.
     pub fn update(&mut self, now: Time, sample: Span) {
         let number = self.number(now);
         let place = &mut self.minima[(number % PARTS as u64) as usize];

@@ -3,24 +3,24 @@
 //!
 //! The two levels of a hierarchical link sharing structure, as in Bennett, Zhang, "Hierarchical packet fair
 //! queueing algorithms", SIGCOMM 1996, in the fluid limit. Customer n of weight W_n, whose flows want D_n
-//! together, has min(D_n, W_n s) with one s that fills the link; flow i of it, which wants d_i, has min(d_i,
+//! together, gets min(D_n, W_n s) with one s that fills the link; its flow i, which wants d_i, gets min(d_i,
 //! w_i s_n) with one s_n for the customer.
 //!
-//! A flow may be guaranteed g_i, of which it uses min(d_i, g_i). Guarantees are served within the part of their customer,
-//! and raise that only where it is too small for them: with their sum G_n customer n has min(D_n, max(W_n s, G_n)), and
-//! a flow has min(d_i, g_i + w_i s_n).
+//! A flow with a guarantee g_i uses min(d_i, g_i) of it. Guarantees are served within the part of their
+//! customer, and raise that part only if it is too small for them: with the sum G_n of guarantees customer n
+//! gets min(D_n, max(W_n s, G_n)), and a flow gets min(d_i, g_i + w_i s_n).
 //!
-//! Of several bottlenecks each divides what it carries by itself, as a queue would: at each link a flow wants what it
-//! could use if that link were wide, that is, at most what the other links of its path leave it, and customers and
-//! their flows divide the link by these wants. The allocation is a fixed point: every flow has what it wants, or
-//! crosses a full link where no flow of its customer has more for its weight and no customer that is held back there
-//! has more for its own. With one bottleneck this is the division above. The fixed point is approached from links
-//! that leave everything, as rates that switches advertise are in distributed max-min algorithms (Bertsekas, Gallager
-//! 1992, section 6.5.2); nothing says that it settles, so the result is checked.
+//! Each of several bottlenecks divides its own capacity, as a queue would. At each link a flow wants what it
+//! could use if that link were wide: at most what the other links of its path leave it. Customers and their
+//! flows divide the link by these wants. The allocation is a fixed point: every flow gets its demand, or
+//! crosses a full link where no flow of its customer gets more for its weight and no customer that is limited
+//! there gets more for its own. With one bottleneck this is the division above. The iteration starts from
+//! links without limits, like advertised rates of switches in distributed max-min algorithms (Bertsekas,
+//! Gallager 1992, section 6.5.2). Convergence is not guaranteed, so the result is checked.
 //!
-//! Cost: O(path entries + flows log flows) for each link that could be the only bottleneck, at most [`CANDIDATES`],
-//! then for each round over the links, at most PATIENCE; as many as there are levels of bottlenecks are usual. With
-//! guarantees O(customers log² customers) more for each of these.
+//! Cost: O(path entries + flows log flows) for each link that could be the only bottleneck, at most
+//! [`CANDIDATES`], then for each round over the links, at most PATIENCE; usually one round for each level of
+//! bottlenecks. With guarantees O(customers log² customers) more for each of these.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,30 +28,31 @@ use alloc::vec::Vec;
 use super::infeasible::{Infeasible, is_amount};
 use super::max_min::{Claim, max_min, oversubscribed};
 
-/// Links that are tried as the bottleneck, the most overloaded first. Chosen: a network where none of these
-/// is the only bottleneck has several.
+/// The number of links that are tried as the only bottleneck, the most overloaded first. Chosen: a network
+/// where none of these is the only bottleneck has several.
 pub const CANDIDATES: usize = 16;
 
-/// What a flow of a customer asks of a network. Amounts are in the unit of the capacities.
+/// The claim of a customer's flow on a network. Amounts are in the unit of the capacities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomerClaim {
-    /// The links it crosses, by number, each once.
+    /// The links that the flow crosses, by number, each once.
     pub links: Vec<usize>,
-    /// Its customer, by number.
+    /// The customer of the flow, by number.
     pub customer: usize,
-    /// Its weight among the flows of its customer, not negative.
+    /// The weight among the flows of the customer, not negative.
     pub weight: f64,
-    /// What it has in any case, if it wants it; its customer's part counts it.
+    /// The guaranteed amount, up to the demand; it counts in the customer's part.
     pub guarantee: f64,
-    /// All that it wants; none: as much as there is.
+    /// The demand; none: unlimited.
     pub demand: Option<f64>,
 }
 
 /// The hierarchical max-min allocation: customers divide the bottleneck by `weights`, and their flows divide
-/// what each has.
+/// the part of each.
 ///
 /// # Errors
-/// When the guarantees do not fit, when a claim makes no sense, or when several bottlenecks do not settle.
+/// When the guarantees do not fit, a claim is invalid, or the division of several bottlenecks does not
+/// converge.
 pub fn hierarchical(
     capacities: &[f64],
     weights: &[f64],
@@ -76,10 +77,10 @@ pub fn hierarchical(
     settle(capacities, weights, claims, &wants)
 }
 
-/// By how much sums of shares may exceed a capacity.
+/// The tolerated excess of sums of shares over a capacity.
 const ROUNDING: f64 = 1e-9;
 
-/// What each flow would have if it were alone; where a weight is zero, no more than what is guaranteed.
+/// The amount that each flow would get if it were alone; with a weight of zero, at most its guarantee.
 fn wants(capacities: &[f64], weights: &[f64], claims: &[CustomerClaim]) -> Result<Vec<f64>, Infeasible> {
     let bad = |x: f64| !is_amount(x);
     if let Some(link) = capacities.iter().position(|&capacity| bad(capacity)) {
@@ -111,7 +112,7 @@ fn wants(capacities: &[f64], weights: &[f64], claims: &[CustomerClaim]) -> Resul
     }
 }
 
-/// What links carry if flows have `shares`.
+/// The load of each link if flows have `shares`.
 fn load(capacities: &[f64], claims: &[CustomerClaim], shares: &[f64]) -> Vec<f64> {
     let mut load = vec![0.0; capacities.len()];
     for (claim, share) in claims.iter().zip(shares) {
@@ -120,7 +121,7 @@ fn load(capacities: &[f64], claims: &[CustomerClaim], shares: &[f64]) -> Vec<f64
     load
 }
 
-/// The shares where `bottleneck` is divided and no other link is a bottleneck.
+/// The shares if `bottleneck` is divided and no other link is a bottleneck.
 fn divide(
     bottleneck: usize,
     capacity: f64,
@@ -155,31 +156,31 @@ fn divide(
     Ok(shares)
 }
 
-/// What a customer, or a flow beyond its guarantee, asks of a link.
+/// The want of a customer, or of a flow beyond its guarantee, on a link.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
     amount: f64,
-    /// What it has in any case, at most the amount.
+    /// The guaranteed amount, at most `amount`.
     floor: f64,
     weight: f64,
 }
 
 impl Ask {
-    /// What it has where a weight of 1 has this much.
+    /// The amount at the level that gives `level` to a weight of 1.
     fn at(&self, level: f64) -> f64 {
         if self.weight > 0.0 { self.amount.min(self.floor.max(self.weight * level)) } else { self.floor }
     }
 
-    /// Whether its floor is more than its share.
+    /// Whether the floor exceeds the share.
     fn is_above(&self, level: f64) -> bool {
         self.weight <= 0.0 || self.weight * level < self.floor
     }
 }
 
-/// The level at which these take `amount` together; without end if they want less.
+/// The level at which `asks` take `amount` together; infinite if they want less.
 ///
-/// Those whose floor counts are those with the largest floor for their weight. As long as one of them is missing, the
-/// level is below its floor, so their number is found by halving.
+/// The asks whose floor applies are those with the largest floor for their weight. As long as one of them is
+/// missing, the level is below its floor, so bisection finds their number.
 fn level(amount: f64, asks: &[Ask]) -> f64 {
     let (mut with_floor, without): (Vec<Ask>, Vec<Ask>) = asks.iter().partition(|ask| ask.floor > 0.0);
     with_floor.sort_by(|a, b| (b.floor / b.weight).total_cmp(&(a.floor / a.weight)));
@@ -197,19 +198,19 @@ fn level(amount: f64, asks: &[Ask]) -> f64 {
     above(few)
 }
 
-/// Rounds over all links. Chosen as for tickets: what settles does so in some tens.
+/// The maximum number of rounds over all links. Chosen as for tickets: convergence takes some tens.
 const PATIENCE: usize = 2_000;
-/// From this round on offers move half way only, so that what swings between two values settles.
+/// From this round on offers move half way only, so that an oscillation between two values is damped.
 const HASTE: usize = 100;
-/// Relative change below which an offer has settled. Chosen: some hundred times the rounding of a sum.
+/// Relative change below which an offer has converged. Chosen: some hundred times the rounding of a sum.
 const EPSILON: f64 = 1e-12;
-/// How far links may be overfilled by offers that have settled, relatively. Chosen: far above EPSILON.
+/// The tolerated relative excess of the load of links by converged offers. Chosen: far above EPSILON.
 const TOLERANCE: f64 = 1e-9;
 
-/// A flow on a link: who, and the place of this link on its path.
+/// A flow on a link: its number, and the place of this link on its path.
 type Crossing = (usize, usize);
 
-/// The shares where several links are divided: rounds over the links until what each offers stays.
+/// The shares if several links are divided: rounds over the links until the offer of each stays.
 fn settle(
     capacities: &[f64],
     weights: &[f64],
@@ -254,8 +255,8 @@ fn settle(
     if settled && fits { Ok(shares) } else { Err(Infeasible::SeveralBottlenecks) }
 }
 
-/// What one link leaves to each of the flows that cross it, if they ask for this much: without end where neither the
-/// customer nor the flow is held back.
+/// The offer of one link to each of the flows that cross it, for these wants: infinite if neither the
+/// customer nor the flow is limited.
 fn offer(
     capacity: f64,
     weights: &[f64],
@@ -292,8 +293,8 @@ fn offer(
     offers
 }
 
-/// The level up to which these (amount, weight) are filled so that they take `amount`; without end if they want less.
-/// Those of weight zero have nothing.
+/// The level up to which these (amount, weight) are filled so that they take `amount`; infinite if they want
+/// less. Asks of weight zero get nothing.
 fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
     asks.retain(|&(_, weight)| weight > 0.0);
     asks.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
@@ -323,7 +324,7 @@ mod tests {
         CustomerClaim { guarantee, ..claim }
     }
 
-    /// Greedy flows of weight 1 over link 0, as many of each customer as said.
+    /// Greedy flows of weight 1 over link 0: for each customer the number in `flows`.
     fn greedy(flows: &[usize]) -> Vec<CustomerClaim> {
         let of = |(customer, &flows): (usize, &usize)| vec![claim(&[0], customer, 1.0, None); flows];
         flows.iter().enumerate().flat_map(of).collect()
@@ -334,15 +335,15 @@ mod tests {
         // 30 by 1:2:3 are 5, 10, 15; among 1, 4 and 10 flows: 5, 2.5, 1.5.
         let shares = hierarchical(&[30.0], &[1.0, 2.0, 3.0], &greedy(&[1, 4, 10])).unwrap();
         assert_eq!((shares[0], shares[1], shares[5]), (5.0, 2.5, 1.5));
-        // Ten times the flows: still 5 for the customer.
+        // Ten times the flows: the customer still gets 5.
         let shares = hierarchical(&[30.0], &[1.0, 2.0, 3.0], &greedy(&[10, 4, 10])).unwrap();
         assert_eq!((shares[0], shares[10], shares[14]), (0.5, 2.5, 1.5));
     }
 
     #[test]
     fn what_a_customer_or_a_flow_leaves_goes_to_its_siblings_first() {
-        // Customer 0 wants 4 of its 10: 26 for the others, 13 each. Of those, a flow that wants 1 leaves the
-        // rest to the flows of its own customer, by weights 1:2: 4 and 8.
+        // Customer 0 wants 4 of its 10: 26 for the others, 13 each. In one of these, a flow that wants 1
+        // leaves the rest to the flows of its own customer, by weights 1:2: 4 and 8.
         let claims = [
             claim(&[0], 0, 1.0, Some(4.0)),
             claim(&[0], 1, 1.0, Some(1.0)),
@@ -351,14 +352,15 @@ mod tests {
             claim(&[0], 2, 1.0, None),
         ];
         assert_eq!(hierarchical(&[30.0], &[1.0; 3], &claims), Ok(vec![4.0, 1.0, 4.0, 8.0, 13.0]));
-        // A customer without flows has nothing, and neither has one of weight zero.
+        // A customer without flows gets nothing, and neither does one of weight zero.
         let claims = [claim(&[0], 1, 1.0, None), claim(&[0], 2, 1.0, None)];
         assert_eq!(hierarchical(&[30.0], &[1.0, 1.0, 0.0], &claims), Ok(vec![30.0, 0.0]));
     }
 
     #[test]
     fn a_guarantee_is_served_in_the_part_of_its_customer_and_raises_it_where_that_is_too_small() {
-        // 30 among three customers: 10 each. 4 of the first are guaranteed to a flow: 3 more for it and for its sibling.
+        // 30 among three customers: 10 each. A flow of the first has a guarantee of 4, and divides the rest
+        // with its sibling: 3 each.
         let flows = |g: f64, demand| {
             let own = [guaranteed(g, claim(&[0], 0, 1.0, demand)), claim(&[0], 0, 1.0, None)];
             let others = [claim(&[0], 1, 1.0, None), claim(&[0], 2, 1.0, Some(5.0))];
@@ -366,24 +368,24 @@ mod tests {
         };
         assert_eq!(flows(0.0, None), [6.25, 6.25, 12.5, 5.0]);
         assert_eq!(flows(4.0, None), [8.25, 4.25, 12.5, 5.0]);
-        // 16 of 30: nothing is left for the sibling, and 9 for customer 1.
+        // A guarantee of 16 of 30: nothing is left for the sibling, and 9 for customer 1.
         assert_eq!(flows(16.0, None), [16.0, 0.0, 9.0, 5.0]);
-        // What is not wanted is not served.
+        // A guarantee beyond the demand is not served.
         assert_eq!(flows(16.0, Some(2.0)), [2.0, 10.5, 12.5, 5.0]);
         assert_eq!(flows(16.0, Some(13.0)), [13.0, 0.0, 12.0, 5.0]);
-        // Nor a guarantee that the link cannot keep.
+        // A guarantee beyond the capacity is refused.
         let over =
             [guaranteed(9.0, claim(&[0], 0, 1.0, None)), guaranteed(2.0, claim(&[0], 1, 1.0, Some(3.0)))];
         let refused = hierarchical(&[10.0], &[1.0; 2], &over);
         assert_eq!(refused, Err(Infeasible::Oversubscribed { link: 0, guaranteed: 11.0, capacity: 10.0 }));
-        // Without a weight a flow has its guarantee and no more, and its customer nothing else.
+        // A flow without weight gets only its guarantee, and so does its customer.
         let bare = [guaranteed(2.0, claim(&[0], 0, 1.0, None)), guaranteed(1.0, claim(&[0], 1, 0.0, None))];
         assert_eq!(hierarchical(&[10.0], &[0.0, 1.0], &bare), Ok(vec![2.0, 1.0]));
     }
 
     #[test]
     fn links_that_limit_no_flow_do_not_matter() {
-        // Access links 1 and 2 of 100 and 4 before a link of 10: customer 1 can have no more than 4.
+        // Access links 1 and 2 of 100 and 4 before a link of 10: customer 1 can get no more than 4.
         let claims = [claim(&[1, 0], 0, 1.0, None), claim(&[2, 0], 1, 1.0, None)];
         assert_eq!(hierarchical(&[10.0, 100.0, 4.0], &[1.0; 2], &claims), Ok(vec![6.0, 4.0]));
         assert_eq!(hierarchical(&[10.0, 100.0, 6.0], &[1.0; 2], &claims), Ok(vec![5.0, 5.0]));
@@ -394,12 +396,13 @@ mod tests {
 
     #[test]
     fn each_of_several_bottlenecks_divides_what_flows_can_use() {
-        // Two flows of customer 0 share an access link of 4: 2 each. Customer 1 has the rest of the other link.
+        // Two flows of customer 0 share an access link of 4: 2 each. Customer 1 gets the rest of the other
+        // link.
         let both = [claim(&[1, 0], 0, 1.0, None), claim(&[1, 0], 0, 1.0, None), claim(&[0], 1, 1.0, None)];
         assert_eq!(hierarchical(&[10.0, 4.0], &[1.0; 2], &both), Ok(vec![2.0, 2.0, 6.0]));
-        // A customer over two bottlenecks. Link 1 of 4 is divided 2:2 between the long flow of customer 0 and a
-        // flow of customer 1. Link 0 of 12: 4 for each of the customers 0, 1 and 2; of the 4 of customer 0 its
-        // long flow can use 2, so the short one has 2 as well; two flows of customer 2 have 2 each.
+        // A customer over two bottlenecks. Link 1 of 4 is divided 2:2 between the long flow of customer 0 and
+        // a flow of customer 1. Link 0 of 12: 4 for each of the customers 0, 1 and 2; the long flow of
+        // customer 0 can use 2 of its 4, so the short one gets 2 as well; two flows of customer 2 get 2 each.
         let claims = [
             claim(&[0, 1], 0, 1.0, None),
             claim(&[0], 0, 1.0, None),
@@ -410,8 +413,8 @@ mod tests {
         ];
         let shares = hierarchical(&[12.0, 4.0], &[1.0; 3], &claims);
         assert_eq!(shares, Ok(vec![2.0, 2.0, 4.0, 2.0, 2.0, 2.0]));
-        // Customer 1 of weight 3: 3 of link 1, so the long flow has 1. Of link 0 customer 0 has 12/5: 1.4 are left
-        // for its short flow. Customer 1 has 36/5, customer 2 12/5.
+        // Customer 1 of weight 3: 3 of link 1, so the long flow gets 1. Customer 0 gets 12/5 of link 0: 1.4
+        // are left for its short flow. Customer 1 gets 36/5, customer 2 12/5.
         let shares = hierarchical(&[12.0, 4.0], &[1.0, 3.0, 1.0], &claims).unwrap();
         for (share, due) in shares.iter().zip([1.0, 1.4, 7.2, 3.0, 1.2, 1.2]) {
             assert!((share - due).abs() < 1e-9, "{shares:?}");
@@ -450,8 +453,8 @@ mod tests {
     proptest! {
         #![proptest_config(cases(256))]
 
-        /// Over several links: nothing is overfilled, and who has less than it wants is held back at a full link, where
-        /// no flow of its customer has more for its weight.
+        /// Over several links: nothing is overfilled, and a flow that gets less than it wants is limited at a
+        /// full link, where no flow of its customer gets more for its weight.
         #[test]
         fn of_several_bottlenecks_each_holds_back_whom_it_should(
             weights in prop::collection::vec((1u8..6).prop_map(f64::from), 4),
@@ -459,14 +462,14 @@ mod tests {
             flows in prop::collection::vec(
                 (prop::collection::btree_set(0usize..4, 1..4), 0usize..4, 1u8..6, 0u8..5, prop::option::of(0u8..40)), 1..16),
         ) {
-            // At most 15 · 4 · 0.15 of 10 are guaranteed.
+            // Guarantees sum to at most 15 · 4 · 0.15 of 10.
             let claims: Vec<CustomerClaim> = flows.iter().map(|(links, customer, weight, guarantee, demand)| {
                 let links: Vec<usize> = links.iter().copied().collect();
                 let claim = claim(&links, *customer, f64::from(*weight), demand.map(f64::from));
                 guaranteed(f64::from(*guarantee) * 0.15, claim)
             }).collect();
             let wants = wants(&capacities, &weights, &claims).unwrap();
-            // Some rare ones do not settle, and are refused.
+            // A few rare networks do not converge, and are refused.
             let settled = settle(&capacities, &weights, &claims, &wants);
             prop_assume!(settled != Err(Infeasible::SeveralBottlenecks));
             let shares = settled.unwrap();
@@ -482,7 +485,7 @@ mod tests {
                 });
                 prop_assert!(held, "flow {flow} could have more than {}: {shares:?}", shares[flow]);
             }
-            // Where one link is the only bottleneck, both ways give the same.
+            // If one link is the only bottleneck, both methods agree.
             if let Ok(single) = hierarchical(&capacities[..1], &weights, &claims.iter().filter(|c| c.links == [0])
                 .cloned().collect::<Vec<_>>()) {
                 let alone: Vec<_> = claims.iter().filter(|c| c.links == [0]).cloned().collect();

@@ -1,8 +1,8 @@
-//! Why an allocation does not exist.
+//! The reasons why an allocation does not exist.
 
 use core::fmt;
 
-/// Why there is no allocation.
+/// The reason why there is no allocation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Infeasible {
     /// The guarantees on this link exceed its capacity.
@@ -11,10 +11,10 @@ pub enum Infeasible {
         link: usize,
         /// The sum of the guarantees.
         guaranteed: f64,
-        /// What it can carry.
+        /// The capacity of the link.
         capacity: f64,
     },
-    /// This flow wants without end and crosses no link.
+    /// This flow has unlimited demand and crosses no link.
     Unbounded {
         /// The flow.
         flow: usize,
@@ -41,16 +41,16 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
-    /// Flows of customers are held back at several links, whose divisions do not settle.
+    /// Flows of customers are limited at several links, whose divisions do not converge.
     SeveralBottlenecks,
     /// This flow belongs to a customer that does not exist.
     UnknownCustomer {
         /// The flow.
         flow: usize,
     },
-    /// Links exchange tickets in a cycle whose rates do not settle.
+    /// Links exchange tickets in a cycle whose rates do not converge.
     Unsettled,
-    /// Links weigh the flows so differently that no share of this one could be settled.
+    /// Links weigh the flows so differently that no share of this one could be determined.
     Ambiguous {
         /// The flow.
         flow: usize,
@@ -87,7 +87,7 @@ impl fmt::Display for Infeasible {
 }
 impl core::error::Error for Infeasible {}
 
-/// Whether `x` can be an amount of something.
+/// Whether `x` can be an amount: finite and not negative.
 pub(super) fn is_amount(x: f64) -> bool {
     x.is_finite() && x >= 0.0
 }

@@ -1,4 +1,5 @@
-//! Weighted max-min fairness with guarantees: no flow has more at the cost of one with less for its weight.
+//! Weighted max-min fairness with guarantees: no flow gets more at the cost of one that gets less for its
+//! weight.
 //!
 //! Bertsekas, Gallager, "Data networks", 1992, section 6.5.2, extended by weights and guarantees: unfrozen
 //! flows stand at x_f = g_f + w_f s; the level s rises until a link is full or a demand is met, the flows
@@ -13,23 +14,23 @@ use core::cmp::Ordering;
 
 use super::infeasible::{Infeasible, is_amount};
 
-/// The part by which sums may exceed a capacity without being more: the rounding of thousands of additions.
+/// The tolerated relative excess of sums over a capacity: the rounding of thousands of additions.
 const ROUNDING: f64 = 1e-12;
 
-/// What one flow asks of a network. Amounts are in the unit of the capacities.
+/// The claim of one flow on a network. Amounts are in the unit of the capacities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// The links it crosses, by number. A link that it crosses twice is named twice.
+    /// The links that it crosses, by number. A link that it crosses twice is listed twice.
     pub links: Vec<usize>,
-    /// Its weight in the excess, not negative.
+    /// The weight in the excess, not negative.
     pub weight: f64,
-    /// What it has in any case, if it wants it.
+    /// The guaranteed amount, up to the demand.
     pub guarantee: f64,
-    /// All that it wants; none: as much as there is.
+    /// The demand; none: unlimited.
     pub demand: Option<f64>,
 }
 
-/// The level at which a link is full or a flow has what it wants.
+/// The level at which a link is full or the demand of a flow is met.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
     level: f64,
@@ -49,18 +50,18 @@ impl PartialOrd for Event {
     }
 }
 impl Ord for Event {
-    /// The lowest level is the greatest event, since [`BinaryHeap`] gives the greatest first.
+    /// The lowest level is the greatest event, since [`BinaryHeap`] returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.level.total_cmp(&self.level).then(other.subject.cmp(&self.subject))
     }
 }
 
-/// One link while it is being filled.
+/// One link during filling.
 #[derive(Clone, Debug, Default)]
 struct Link {
     /// Capacity beyond all guarantees and the excess of frozen flows.
     left: f64,
-    /// Weights of the unfrozen flows, and how many these are: the sum alone would keep rounding errors.
+    /// Sum of the weights of the unfrozen flows, and their number: the sum alone would keep rounding errors.
     weight: f64,
     unfrozen: usize,
     flows: Vec<usize>,
@@ -73,13 +74,13 @@ impl Link {
     }
 }
 
-/// The weighted max-min allocation with guarantees: no flow can have more without another having less that
-/// has, above its guarantee and for its weight, no more.
+/// The weighted max-min allocation with guarantees: no flow can get more unless another gets less whose
+/// excess over its guarantee is, for its weight, no larger.
 ///
-/// A flow that wants less than its guarantee leaves the rest to others.
+/// A flow with a demand below its guarantee leaves the rest to others.
 ///
 /// # Errors
-/// When the guarantees do not fit or a claim makes no sense; checked before anything is divided.
+/// When the guarantees do not fit or a claim is invalid; both are checked before the division.
 pub fn max_min(capacities: &[f64], claims: &[Claim]) -> Result<Vec<f64>, Infeasible> {
     let mut links = admit(capacities, claims)?;
     let mut shares: Vec<f64> = claims.iter().map(floor).collect();
@@ -107,7 +108,7 @@ pub fn max_min(capacities: &[f64], claims: &[Claim]) -> Result<Vec<f64>, Infeasi
         let concerned = match event.subject {
             Subject::Flow(flow) => vec![flow],
             Subject::Link(link) => match links[link].event(link) {
-                // Flows frozen since have left more to the others: the link fills later than was thought.
+                // Flows frozen since then have left more to the others: the link fills at a higher level.
                 Some(now) if now.level > event.level => {
                     events.push(now);
                     continue;
@@ -131,16 +132,17 @@ pub fn max_min(capacities: &[f64], claims: &[Claim]) -> Result<Vec<f64>, Infeasi
     Ok(shares)
 }
 
-/// What a flow has before anything is shared.
+/// The amount that a flow gets before the division.
 fn floor(claim: &Claim) -> f64 {
     claim.demand.map_or(claim.guarantee, |demand| claim.guarantee.min(demand))
 }
 
-/// Reduces guarantees to what fits: each to what its flow wants of it, and where the guarantees on a link exceed its
-/// capacity, all that are not yet reduced in proportion. The link that can keep the least part of its guarantees comes first; what its
-/// flows leave on other links is left to the others there. So the parts that are kept are max-min fair, and no guarantee can be raised without
-/// lowering another of which no greater part is kept. Guarantees that fit are not touched. Claims on links that do not exist are
-/// left to [`max_min`].
+/// Reduces guarantees until they fit: each to its flow's demand, and where the guarantees on a link exceed
+/// its capacity, all that are not yet reduced in proportion. The link that can keep the smallest part of its
+/// guarantees comes first; the capacity that its flows leave on other links goes to the others there. The
+/// parts that are kept are thus max-min fair: no guarantee can be raised without lowering another that keeps
+/// no greater part. Guarantees that fit stay as they are. Claims on links that do not exist are left to
+/// [`max_min`].
 ///
 /// Cost: O(path entries + links) for each link on which guarantees do not fit.
 pub fn fit_guarantees(capacities: &[f64], claims: &mut [Claim]) {
@@ -148,7 +150,7 @@ pub fn fit_guarantees(capacities: &[f64], claims: &mut [Claim]) {
         claim.guarantee = floor(claim);
     }
     let mut reduced = vec![false; claims.len()];
-    // Each round reduces the guarantees of a link, of which a later round does not find one.
+    // Each round reduces the guarantees of a link. No later round reduces them again.
     while let Some((tightest, kept)) = least_kept(capacities, claims, &reduced) {
         for (claim, reduced) in claims.iter_mut().zip(&mut reduced) {
             if !*reduced && claim.links.contains(&tightest) {
@@ -159,7 +161,8 @@ pub fn fit_guarantees(capacities: &[f64], claims: &mut [Claim]) {
     }
 }
 
-/// The link that can keep the least part of the guarantees that are not `reduced` yet, and that part; `None` if all fit.
+/// The link that can keep the smallest part of the guarantees that are not `reduced` yet, and that part;
+/// `None` if all fit.
 fn least_kept(capacities: &[f64], claims: &[Claim], reduced: &[bool]) -> Option<(usize, f64)> {
     let entries = |wanted: bool| {
         let claims = claims.iter().zip(reduced).filter(move |&(_, &reduced)| reduced == wanted);
@@ -171,7 +174,7 @@ fn least_kept(capacities: &[f64], claims: &[Claim], reduced: &[bool]) -> Option<
             *left = (*left - guarantee).max(0.0);
         }
     }
-    // Sums of what is reduced may be off by rounding, in proportion to the whole capacity.
+    // Sums of reduced guarantees may have rounding errors in proportion to the whole capacity.
     let over = oversubscribed(&left, entries(false)).into_iter();
     let over = over.filter(|&(link, sum)| sum - left[link] > capacities[link] * ROUNDING);
     over.map(|(link, sum)| (link, left[link] / sum)).min_by(|a, b| a.1.total_cmp(&b.1))
@@ -205,8 +208,8 @@ fn admit(capacities: &[f64], claims: &[Claim]) -> Result<Vec<Link>, Infeasible> 
     }
 }
 
-/// Admission control: the links on which more is guaranteed than they carry, with the sums. `guarantees` holds
-/// one entry for each guarantee and link that it crosses; links that do not exist are passed over.
+/// Admission control: the links whose guarantees exceed their capacity, with the sums. `guarantees` holds one
+/// entry for each guarantee and link that it crosses; links that do not exist are skipped.
 #[must_use]
 pub fn oversubscribed(
     capacities: &[f64],
@@ -274,15 +277,15 @@ mod tests {
 
     #[test]
     fn a_link_is_oversubscribed_from_the_first_bit_beyond_it() {
-        // Three times a tenth is more than 0.3 by rounding only; 10 + 6 of 15 is too much, 10 + 5 is not.
+        // Three times a tenth exceeds 0.3 only by rounding; 10 + 6 of 15 is too much, 10 + 5 is not.
         let guarantees = [(0, 0.1), (0, 0.1), (0, 0.1), (1, 10.0), (1, 6.0), (2, 10.0), (2, 5.0), (7, 1.0)];
         assert_eq!(oversubscribed(&[0.3, 15.0, 15.0], guarantees), [(1, 16.0)]);
     }
 
     #[test]
     fn guarantees_that_do_not_fit_are_reduced_in_proportion() {
-        // 6 + 3 on a link of 3: a third of each, 2 and 1. The second crosses a link of 0.5 as well: 0.5, and what it
-        // leaves on the first link is guaranteed to the other.
+        // 6 + 3 on a link of 3: a third of each, 2 and 1. The second also crosses a link of 0.5: it keeps
+        // 0.5, and the rest of its part on the first link is guaranteed to the other.
         let reduced = |second: &[usize], capacities: &[f64]| {
             let mut claims = [claim(&[0], 1.0, 6.0, None), claim(second, 1.0, 3.0, None)];
             fit_guarantees(capacities, &mut claims);
@@ -290,10 +293,10 @@ mod tests {
         };
         assert_eq!(reduced(&[0], &[3.0]), (2.0, 1.0, vec![2.0, 1.0]));
         assert_eq!(reduced(&[0, 1], &[3.0, 0.5]), (2.5, 0.5, vec![2.5, 0.5]));
-        // An outage leaves nothing, and what fits stays.
+        // An outage leaves nothing, and guarantees that fit stay.
         assert_eq!(reduced(&[0], &[0.0]), (0.0, 0.0, vec![0.0, 0.0]));
         assert_eq!(reduced(&[0], &[9.0]), (6.0, 3.0, vec![6.0, 3.0]));
-        // Only 1 of the 6 is wanted: nothing is too much.
+        // The demand is only 1 of the 6: the guarantees fit.
         let mut claims = [claim(&[0], 1.0, 6.0, Some(1.0)), claim(&[0], 1.0, 2.0, None)];
         fit_guarantees(&[3.0], &mut claims);
         assert_eq!((claims[0].guarantee, claims[1].guarantee), (1.0, 2.0));

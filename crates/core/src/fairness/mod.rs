@@ -5,7 +5,7 @@
 //! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
 //! | [`hierarchical`](mod@hierarchical) | a flow has a customer, which has a weight | Bennett, Zhang 1996 |
 //! | [`water_filling`] | one amount over demands, on the way of packets | likewise |
-//! | [`ticket_shares`](mod@ticket_shares) | a flow weighs at each link what its tickets are worth there | Zhang et al. 2002 |
+//! | [`ticket_shares`](mod@ticket_shares) | the weight of a flow at each link is the value of its tickets there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
 
@@ -20,7 +20,7 @@ pub use infeasible::Infeasible;
 pub use max_min::{Claim, fit_guarantees, max_min, oversubscribed};
 pub use ticket_shares::{Exchange, Holding, ticket_shares};
 
-/// Jain's index (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all. 1 for no flows or no traffic.
+/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything. 1 for no flows or no traffic.
 #[must_use]
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();

@@ -1,33 +1,34 @@
-//! Shares by tickets: a flow weighs at each link what its tickets are worth there, in that place's currency.
+//! Shares by tickets: the weight of a flow at each link is the value of its tickets there, in the link's
+//! currency.
 //!
 //! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002: sections II-D
-//! (exchange), II-E (the share at a bottleneck) and II-F (receiver-based). This is the fluid limit of that
+//! (exchange), II-E (the share at a bottleneck) and II-F (receiver-based). This is the fluid limit of the
 //! scheme, which the paper computes by hand for each of its experiments.
 //!
 //! Tickets. in_f(l) is the rate of f's tickets that arrive at link l, in the currency of the node that l
-//! leaves: at the first link what the source was issued. The entity at the end of l issues Out(l) to it, and
-//! out_f(l) = Out(l) in_f(l) / Σ in_g(l) over all flows g that use l; where nothing is issued, both ends
-//! share a currency and out_f(l) = in_f(l). What leaves one link arrives at the next one.
+//! leaves: at the first link the tickets issued to the source. The entity at the end of l issues Out(l) to
+//! it, and out_f(l) = Out(l) in_f(l) / Σ in_g(l) over all flows g that use l; without an issue, both ends
+//! share a currency and out_f(l) = in_f(l). Tickets that leave one link arrive at the next one.
 //!
-//! Bandwidth. The allocation is the one in which every flow has what it demands or crosses a bottleneck: a
-//! full link on which no flow has more for its tickets there (II-E). With one currency everywhere, this is
+//! Bandwidth. In the allocation every flow has its demand or crosses a bottleneck: a full link on which no
+//! flow has more for its tickets there (II-E). With one currency everywhere, this is
 //! [`max_min()`](super::max_min()) with tickets as weights.
 //!
 //! Readings, where the paper leaves room:
 //! - A flow that sends less than its share still sends all its tickets, on fewer packets. in_f therefore does
-//!   not depend on what flows send. Only a flow with a demand of 0 has no packets to write tickets on.
+//!   not depend on the rates of flows. Only a flow with a demand of 0 has no packets to carry tickets.
 //! - Links may be crossed in cycles. Ticket rates are then a fixed point, found by sweeps over all links.
 //! - Receiver-based: tickets flow from the sinks backwards. Pass the links of each flow in the order in which
-//!   its tickets flow, with what the acknowledgements are issued; the capacity is that of the data.
+//!   its tickets flow, with the tickets issued for acknowledgements; the capacity is the one for data.
 //!
-//! Filling. A flow is *limited* where its share of what is left, by tickets, is least. If all unfrozen flows
-//! on a link are limited there, they are frozen at that share. Freezing only raises the shares of the others,
-//! so each frozen flow keeps its bottleneck. Weights that differ from link to link need not leave such a
-//! link: A may be limited at one and B at another, where the poorer of the two is always the other one. Then
-//! each link has a price, in tickets for a unit of bandwidth, a flow has what it can pay for on all its
-//! links, and prices move until each link is full or costs nothing. Nothing says that they settle, so the
-//! result is checked against the definition, and refused as [`Infeasible::Ambiguous`] if it fails. Links that
-//! weigh the same flows opposite ways may leave a whole range of allocations that fit; one of it is returned.
+//! Filling. A flow is *limited* where its share of the remaining capacity, by tickets, is least. If all
+//! unfrozen flows on a link are limited there, they are frozen at that share. Freezing only raises the shares
+//! of the others, so each frozen flow keeps its bottleneck. If weights differ from link to link, there may be
+//! no such link: A may be limited at one and B at another, each with the other flow as the poorer. Then each
+//! link has a price, in tickets per unit of bandwidth, a flow gets what it can pay for on all its links, and
+//! prices move until each link is full or its price is zero. Convergence is not guaranteed, so the result is
+//! checked against the definition, and refused as [`Infeasible::Ambiguous`] if it fails. Links that weigh the
+//! same flows in opposite ways may allow a whole range of allocations; one of them is returned.
 //!
 //! Cost: O(path entries) for a sweep and for a round; as many sweeps as a ticket has hops unless there are
 //! cycles, as many rounds as there are bottlenecks; moving prices adds O(Σ n log n) over the n flows of each
@@ -38,58 +39,58 @@ use alloc::vec::Vec;
 
 use super::infeasible::{Infeasible, is_amount};
 
-/// One link, as tickets see it.
+/// A link in terms of tickets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exchange {
-    /// What it carries, in the unit of the demands.
+    /// The capacity, in the unit of the demands.
     pub capacity: f64,
-    /// Out(l): tickets a second that the entity at its end issues to it. None: tickets pass unchanged.
+    /// Out(l): tickets a second that the entity at the link's end issues to it. None: tickets pass unchanged.
     pub issued: Option<f64>,
 }
 
-/// One flow, as tickets see it.
+/// A flow in terms of tickets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holding {
-    /// The links it crosses, by number, in the order in which its tickets do.
+    /// The links that the flow crosses, by number, in the order in which its tickets cross them.
     pub links: Vec<usize>,
-    /// What its source, or its sink, was issued: tickets a second.
+    /// The tickets a second issued to the source, or to the sink.
     pub tickets: f64,
-    /// All that it wants; none: as much as there is.
+    /// The demand; none: unlimited.
     pub demand: Option<f64>,
 }
 
-/// Sweeps beyond one per link, and moves of prices. Chosen: what settles does so in some tens, so what has
-/// not by then circles.
+/// The maximum number of sweeps beyond one per link, and of price moves. Chosen: convergence takes some tens,
+/// so iterations that have not converged by then circle.
 const PATIENCE: usize = 2_000;
-/// Relative change of a ticket rate or price below which it has settled, and what is taken as equal. Chosen:
-/// some hundred times the rounding of a sum.
+/// Relative change of a ticket rate or price below which it has converged, and relative difference of equal
+/// numbers. Chosen: some hundred times the rounding of a sum.
 const EPSILON: f64 = 1e-12;
-/// How far a result by prices may be off the definition, relatively. Chosen: far above EPSILON.
+/// The tolerated relative deviation of a result by prices from the definition. Chosen: far above EPSILON.
 const TOLERANCE: f64 = 1e-6;
 
-/// A flow on a link that it crosses: who, and the place of its ticket rate.
+/// A flow on a link that it crosses: its number, and the place of its ticket rate.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     flow: usize,
     place: usize,
 }
 
-/// Who crosses what, checked.
+/// The crossings of flows and links, checked.
 #[derive(Debug)]
 struct Graph<'a> {
     links: &'a [Exchange],
     flows: &'a [Holding],
-    /// By link.
+    /// The crossings by link.
     crossings: Vec<Vec<Crossing>>,
-    /// By flow: the place of its ticket rate at its first link. The others follow.
+    /// The place of a flow's ticket rate at its first link, by flow. The others follow.
     first: Vec<usize>,
 }
 
 /// The share of each flow.
 ///
 /// # Errors
-/// When a number makes no sense, a flow wants without end and crosses no link, ticket rates do not settle, or
-/// the filling finds no allocation that fits the definition.
+/// When a number is invalid, a flow with unlimited demand crosses no link, ticket rates do not converge, or
+/// the filling finds no allocation that satisfies the definition.
 pub fn ticket_shares(links: &[Exchange], flows: &[Holding]) -> Result<Vec<f64>, Infeasible> {
     let graph = Graph::new(links, flows)?;
     let tickets = graph.weights(graph.ticket_rates()?);
@@ -134,7 +135,7 @@ impl<'a> Graph<'a> {
                 tickets[first] = flow.tickets;
             }
         }
-        // Each sweep gets the tickets at least one hop further; the last one only finds that nothing moves.
+        // Each sweep moves the tickets at least one hop further; the last one only finds no change.
         for _ in 0..self.links.len() + PATIENCE {
             let mut settled = true;
             for (link, crossings) in self.links.iter().zip(&self.crossings) {
@@ -160,8 +161,8 @@ impl<'a> Graph<'a> {
         Err(Infeasible::Unsettled)
     }
 
-    /// What each flow weighs, by place, from its ticket rates: a flow that crosses a link more than once
-    /// weighs there what its poorest crossing says, since all of them carry the same.
+    /// The weight of each flow, by place, from its ticket rates: for a flow that crosses a link more than
+    /// once the smallest of its ticket rates there counts, since all crossings carry the same traffic.
     fn weights(&self, mut tickets: Vec<f64>) -> Vec<f64> {
         for crossings in &self.crossings {
             for same in crossings.chunk_by(|a, b| a.flow == b.flow) {
@@ -202,8 +203,9 @@ impl<'a> Graph<'a> {
         Ok(shares)
     }
 
-    /// Moves the price of each link, in tickets for a unit, half way to where it would fill the link if the
-    /// other prices stayed, until all stay. Takes and returns levels, which are what a ticket pays for.
+    /// Moves the price of each link, in tickets per unit, half way to the price that would fill the link if
+    /// the other prices stayed, until all stay. Takes and returns levels: the bandwidth that a ticket pays
+    /// for.
     fn balance(&self, tickets: &[f64], left: &[f64], mut levels: Vec<f64>, frozen: &[bool]) -> Vec<f64> {
         let start: Vec<f64> = levels.iter().map(|level| level.recip()).collect();
         let mut prices = start.clone();
@@ -225,7 +227,7 @@ impl<'a> Graph<'a> {
         levels
     }
 
-    /// The price at which `link` is full at these `levels` of the others; 0 if it is not full at any.
+    /// The price at which `link` is full at these `levels` of the others; 0 if it is not full at any price.
     fn filling(&self, link: usize, tickets: &[f64], left: f64, levels: &[f64], frozen: &[bool]) -> f64 {
         let elsewhere = |other: usize| if other == link { f64::INFINITY } else { levels[other] };
         let unfrozen = |crossing: &&Crossing| !frozen[crossing.flow] && tickets[crossing.place] > 0.0;
@@ -248,22 +250,22 @@ impl<'a> Graph<'a> {
         0.0
     }
 
-    /// What is left of each link, per ticket of its unfrozen flows.
+    /// The remaining capacity of each link per ticket of its unfrozen flows.
     fn levels(&self, tickets: &[f64], left: &[f64], frozen: &[bool]) -> Vec<f64> {
         let level = |(crossings, &left): (&Vec<Crossing>, &f64)| {
             let unfrozen = crossings.iter().filter(|crossing| !frozen[crossing.flow]);
             let weight: f64 = unfrozen.map(|crossing| tickets[crossing.place]).sum();
-            // Flows without tickets have no share, whatever the level.
+            // Flows without tickets get no share, whatever the level.
             if weight > 0.0 { left / weight } else { 0.0 }
         };
         self.crossings.iter().zip(left).map(level).collect()
     }
 
-    /// The least share of `flow` at these levels, or what it demands if that is less.
+    /// The least share of `flow` at these levels, or its demand if that is less.
     fn least(&self, flow: usize, tickets: &[f64], level: impl Fn(usize) -> f64) -> f64 {
         let wanted = self.flows[flow].demand.unwrap_or(f64::INFINITY);
         let share = |(place, link): (usize, usize)| match tickets[place] {
-            // Nothing is worth nothing at any level.
+            // Zero tickets are worth zero at any level.
             tickets if tickets > 0.0 => tickets * level(link),
             _ => 0.0,
         };
@@ -271,7 +273,7 @@ impl<'a> Graph<'a> {
         shares.fold(wanted, f64::min)
     }
 
-    /// The unfrozen flows that are all limited where one of them is, or have what they demand.
+    /// The unfrozen flows that have their demand, or share a link on which all of them are limited.
     fn done(&self, tickets: &[f64], levels: &[f64], least: &[f64], frozen: &[bool]) -> Vec<usize> {
         let mut done = vec![false; self.flows.len()];
         for (crossings, level) in self.crossings.iter().zip(levels) {
@@ -287,7 +289,7 @@ impl<'a> Graph<'a> {
         (0..self.flows.len()).filter(|&flow| !frozen[flow] && (done[flow] || met(flow))).collect()
     }
 
-    /// The first flow that has neither what it demands nor a bottleneck, or that overfills a link.
+    /// The first flow that has neither its demand nor a bottleneck, or that overfills a link.
     fn undue(&self, tickets: &[f64], shares: &[f64]) -> Option<usize> {
         let used =
             |link: usize| -> f64 { self.crossings[link].iter().map(|crossing| shares[crossing.flow]).sum() };
@@ -303,7 +305,7 @@ impl<'a> Graph<'a> {
         };
         (0..self.flows.len()).find(|&flow| {
             let met = self.flows[flow].demand.is_some_and(|demand| shares[flow] >= demand * below);
-            // Without tickets there is no share to have.
+            // A flow without tickets is due no share.
             let due = met
                 || self
                     .places(flow)
@@ -333,7 +335,7 @@ mod tests {
         Exchange { capacity, issued: Some(tickets) }
     }
 
-    /// A link into an entity that issues nothing.
+    /// A link into an entity that issues no tickets.
     fn plain(capacity: f64) -> Exchange {
         Exchange { capacity, issued: None }
     }
@@ -369,7 +371,7 @@ mod tests {
 
     #[test]
     fn tickets_are_exchanged_at_each_hop_as_in_figure_1() {
-        // S3 has 1500 in all and gets 900 for them: A 1000·900/1500 = 600, B 300; C all of its 300.
+        // S3 issued 1500 and gets 900 for them: A 1000·900/1500 = 600, B 300; C all of its 300.
         let (links, flows) = (figure_1([1_000.0, 500.0]), abc(None));
         let rates = Graph::new(&links, &flows).unwrap().ticket_rates().unwrap();
         assert_eq!(rates, [42.0, 1_000.0, 600.0, 17.0, 500.0, 300.0, 5.0, 700.0, 300.0]);
@@ -379,9 +381,9 @@ mod tests {
     #[test]
     fn what_a_modest_flow_leaves_goes_to_the_others_by_tickets() {
         let links = figure_1([1_000.0, 500.0]);
-        // B takes 0.16 and still sends its 300 tickets: A and C have 600 : 300 of 0.84.
+        // B takes 0.16 and still sends its 300 tickets: A and C divide 0.84 by 600 : 300.
         assert_shares(&links, &abc(Some(0.16)), &[0.56, 0.16, 0.28]);
-        // A silent B sends none: A alone carries the 900 of its link, 900 : 300 of 1.
+        // A silent B sends no tickets: A alone carries the 900 of its link, 900 : 300 of 1.
         assert_shares(&links, &abc(Some(0.0)), &[0.75, 0.0, 0.25]);
         // Figure 8 before A comes.
         assert_shares(&links, &abc(None)[1..], &[0.75, 0.25]);
@@ -401,8 +403,8 @@ mod tests {
         assert_shares(&[plain(4.65)], &flows, &expected);
     }
 
-    /// Figure 5: ten flows A over links 0 (P1, P3) and 2 (P3, P4), ten flows B over 1 and 2; each i-th has
-    /// 100 i.
+    /// Figure 5: ten flows A over links 0 (P1, P3) and 2 (P3, P4), ten flows B over 1 and 2; flow i of each
+    /// has 100 i tickets.
     fn figure_5(demand: impl Fn(i32) -> Option<f64>) -> Vec<Holding> {
         let group = |link: usize| {
             let demand = &demand;
@@ -464,11 +466,12 @@ mod tests {
     #[test]
     fn receivers_decide_when_tickets_flow_backwards_as_in_figure_2() {
         // Data goes S6 -> S5 -> S3 -> S0, S1 and S6 -> S5 -> S4 -> S2; tickets start at the sinks. The links
-        // are those of figure 1 turned round, each with what the entity that it leaves issues in its
+        // are those of figure 1 reversed, each with the issue of the entity that it leaves, in that entity's
         // R-currency. S3 issues 1000 and 500 to its outputs, S5 900 and 300: 600, 300 and 300 arrive at (S6,
         // S5).
         assert_shares(&figure_1([1_000.0, 500.0]), &abc(None), &[0.5, 0.25, 0.25]);
-        // In the order of the data, the same numbers say something else: S5's come last and decide nothing.
+        // In the order of the data, the same numbers mean something else: those of S5 come last and have no
+        // effect.
         let mut forwards = abc(None);
         forwards.iter_mut().for_each(|flow| flow.links.reverse());
         let shares = ticket_shares(&figure_1([1_000.0, 500.0]), &forwards).unwrap();
@@ -489,8 +492,8 @@ mod tests {
     #[test]
     fn opposite_weights_leave_a_range_and_the_middle_of_it_is_taken() {
         // A and B weigh 2 : 1 at link 0; then A's tickets are exchanged for 1, B's for 2, so 1 : 2 at link 3.
-        // Both carry 3: A could have from 1 to 2. At a price of 1 each link is full with (2, 1) and (1, 2),
-        // at 2/3 both are with (1.5, 1.5).
+        // Both links have 3: A could get from 1 to 2. At a price of 1 each link is full with (2, 1) and (1,
+        // 2), at 2/3 both are full with (1.5, 1.5).
         let links = [plain(3.0), issued(WIDE, 1.0), issued(WIDE, 2.0), plain(3.0)];
         let flows = [holding(&[0, 1, 3], 2.0, None), holding(&[0, 2, 3], 1.0, None)];
         let shares = ticket_shares(&links, &flows).unwrap();
@@ -568,7 +571,7 @@ mod tests {
             let graph = Graph::new(&links, &flows).unwrap();
             let tickets = graph.weights(graph.ticket_rates().unwrap());
             let shares = graph.fill(&tickets);
-            // Some one in ten thousand of these networks: prices that circle.
+            // In about one in ten thousand of these networks prices circle.
             prop_assume!(!matches!(shares, Err(Infeasible::Ambiguous { .. })));
             let shares = shares.unwrap();
             for (link, crossings) in links.iter().zip(&graph.crossings) {
@@ -580,7 +583,7 @@ mod tests {
 
         #[test]
         fn the_scale_of_a_currency_is_no_matter((links, flows) in network(), node in 0..NODES, by in 1..8) {
-            // By powers of two, so that nothing is rounded differently and results are equal to the bit.
+            // Powers of two keep rounding the same, so that results are equal to the bit.
             let by = 2.0_f64.powi(by);
             let (mut scaled_links, mut scaled_flows) = (links.clone(), flows.clone());
             for (link, exchange) in scaled_links.iter_mut().enumerate() {

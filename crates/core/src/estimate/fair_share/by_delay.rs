@@ -1,61 +1,65 @@
-//! The fair share from the queueing delay: it falls while packets wait longer than a target, and never otherwise.
+//! The fair share from the queueing delay: it falls only while packets wait longer than a target.
 //!
-//! Beyond the papers, and the default. Where the papers take a link to be congested while more than C arrives, the
-//! share follows the noise of that rate: with TCP, whose rate is C on average, it is the largest label in one window and
-//! too small in the next, and the buffer stands full. Here the queue says which: it is what has arrived beyond C so far.
+//! Beyond the papers, and the default. The papers call a link congested while arrivals exceed C, so the share
+//! follows the noise of the arrival rate. With TCP, whose mean rate is C, the share is the largest label in
+//! one window and too small in the next, and the buffer stands full. Here the queue, the excess of past
+//! arrivals over C, decides.
 //!
-//! - d, what waits over C, may reach a target. The part f = 1 - (d - target) / [`DRAIN`], at least 1/2, of the link is
-//!   divided, so that the rest takes the queue back to the target within that time. In a buffer that is small for the
-//!   target a half is the target: f is at most 1.5 less the part of it that is full.
-//! - Each K_c, φ = f X / FR scales FS, by 1/2 to 2; up to the target by at least 1. If φ is within 2/3 and 3/2 its
-//!   fourth root does: so near to 1 it is noise mostly, and a share that follows the noise of each hop is the least of all
-//!   hops for a flow that crosses many.
+//! - d, the backlog over C, may reach a target. The fraction f = 1 - (d - target) / [`DRAIN`] of the link, at
+//!   least 1/2, is divided, so that the rest drains the queue to the target within that time. In a buffer
+//!   that is small for the target, half of the buffer is the target: f is at most 1.5 minus the filled
+//!   fraction of the buffer.
+//! - Each K_c, φ = f X / FR scales FS, by 1/2 to 2; at or below the target by at least 1. If φ is between 2/3
+//!   and 3/2 its fourth root is used: so near to 1 it is mostly noise, and for a flow over many hops the
+//!   smallest of their noisy shares would count.
 //! - An overflow takes `overflow_decrease` of min(FS, L), up to 30 times in a window.
-//! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a share above
-//!   all labels limits no flow.
+//! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a
+//!   share above all labels limits no flow.
 //! - Until the next window, f min(FS, L) applies to packets that arrive above the target.
-//! - In front of a part of a link (HCSFQ) no share applies while less arrives than that part: the queue is that of the whole
-//!   link, and others have filled it. FS would need several windows to rise above the labels again.
+//! - For a part of a link (HCSFQ) no share applies while arrivals are below that part: the queue belongs to
+//!   the whole link, and others have filled it. FS would need several windows to rise above the labels again.
 //!
-//! Up to the target FS never falls, as the share of MCSFQ on an uncongested link (Pelsser02 figure 3), and what applies
-//! between windows depends on K_c only through L. The factor f is the queue control of ERICA: Kalyanaraman, Jain,
-//! Fahmy, Goyal, Vandalore, "The ERICA switch algorithm for ABR traffic management in ATM networks", IEEE/ACM ToN 2000.
+//! At or below the target FS never falls, like the share of MCSFQ on an uncongested link (Pelsser02 figure
+//! 3), and between windows K_c matters only through L. The factor f is the queue control of ERICA:
+//! Kalyanaraman, Jain, Fahmy, Goyal, Vandalore, "The ERICA switch algorithm for ABR traffic management in ATM
+//! networks", IEEE/ACM ToN 2000.
 
 use super::{DECREASES, FairShare, FairShareEstimator, Fill};
 use crate::units::{Bytes, Rate, Span, Time, float, larger};
 
-/// In which time the queue comes back to its target. Chosen: longer than the round-trip times of most flows. If it is
-/// shorter, a flow is dropped again before its answer to the first drop has arrived.
+/// The time in which the queue returns to its target. Chosen: longer than the round-trip times of most flows.
+/// If it is shorter, a flow is dropped again before its answer to the first drop has arrived.
 const DRAIN: Span = Span::from_millis(500);
-/// The least target, in bytes: two full packets of Ethernet.
+/// The minimum target, in bytes: two full packets of Ethernet.
 const LEAST: Bytes = Bytes::new(2 * 1_500);
-/// K_c and K_α are at least the time of as many bytes: 40 packets differ from what is offered by ± 16 %.
+/// The transmission time of these bytes is the minimum of K_c and K_α: in windows of 40 packets, FR differs
+/// from the offered rate by ± 16 %.
 const WINDOW: Bytes = Bytes::new(40 * 1_500);
-/// The longest window, also of a link that stands still.
+/// The longest window, also for a link of rate zero.
 const LONGEST_WINDOW: Span = Span::from_secs(1);
-/// The most by which FS changes in a window.
+/// The maximum factor by which FS changes in a window.
 const STEP: f64 = 2.0;
-/// Up to which φ is taken to be noise. Chosen: three times the ± 16 % of 40 packets.
+/// The factor up to which φ is taken as noise. Chosen: three times the ± 16 % of 40 packets.
 const NOISE: f64 = 1.5;
 
-/// State of the law: none of it belongs to a flow.
+/// State of the law; none per flow.
 #[derive(Clone, Debug)]
 pub(super) struct ByDelay {
-    /// In seconds.
+    /// The target delay, in seconds.
     target: f64,
-    /// The largest label of the present window; 0 if there was none.
+    /// The largest label of the present window; 0 without labels.
     largest: f64,
-    /// The largest of the window before.
+    /// The largest label of the previous window.
     before: f64,
 }
 
 impl ByDelay {
-    /// With this target, or none at all if it is zero: then the share is that of the papers.
+    /// The law with this target; none if the target is zero, and the law of the papers applies.
     pub(super) fn new(target: Span) -> Option<Self> {
         (target > Span::ZERO).then_some(Self { target: target.as_secs_f64(), largest: 0.0, before: 0.0 })
     }
 
-    /// f, for what waits before a link of `c` bits a second.
+    /// f, for a backlog at a link of `c` bits a second.
     #[inline]
     fn part(&self, queue: Fill, c: f64) -> f64 {
         let target = larger(c * self.target, LEAST.bits() as f64);
@@ -67,7 +71,7 @@ impl ByDelay {
         by_delay.min(1.5 - queue.filled()).clamp(0.5, 1.0)
     }
 
-    /// L, if a packet with a label was seen.
+    /// L, if a packet with a label has arrived.
     fn seen(&self) -> Option<f64> {
         let seen = larger(self.largest, self.before);
         (seen > 0.0).then_some(seen)
@@ -75,14 +79,15 @@ impl ByDelay {
 }
 
 impl FairShareEstimator {
-    /// The part f of the link that is divided when a packet finds this queue; 1 with the law of the papers.
+    /// The fraction f of the link that is divided when a packet finds this queue; 1 with the law of the
+    /// papers.
     #[must_use]
     #[inline]
     pub fn part_at(&self, queue: Fill) -> f64 {
         self.by_delay.as_ref().map_or(1.0, |law| law.part(queue, self.link()))
     }
 
-    /// The share that applies when this part is divided: none while less arrives than a part of a link carries.
+    /// The share that applies if this fraction is divided: none while arrivals are below the part of a link.
     #[must_use]
     #[inline]
     pub fn share_at(&self, part: f64) -> FairShare {
@@ -92,14 +97,14 @@ impl FairShareEstimator {
         if part < 1.0 && self.congested { self.share_in_use().scaled(part) } else { self.fs }
     }
 
-    /// Whether less arrives than a part of a link carries.
+    /// Whether arrivals are below the part of a link.
     #[inline]
     fn is_below_part(&self) -> bool {
         let [ar, _, _] = self.rates.last_rates();
         self.by_delay.is_some() && self.whole.is_some() && ar < self.available()
     }
 
-    /// FS, or the largest label if none is as large: a share above all labels limits no flow.
+    /// FS, or the largest label if it is smaller: a share above all labels limits no flow.
     pub(super) fn share_in_use(&self) -> FairShare {
         match (self.fs, self.by_delay.as_ref().and_then(ByDelay::seen)) {
             (FairShare::Rate(fs), Some(seen)) if seen < fs => FairShare::Rate(seen),
@@ -107,23 +112,23 @@ impl FairShareEstimator {
         }
     }
 
-    /// The rate at which the queue drains, also in front of a part of the link.
+    /// The rate at which the queue drains: the whole link's, also for a part.
     #[must_use]
     #[inline]
     pub fn link(&self) -> f64 {
         self.whole.unwrap_or(self.c)
     }
 
-    /// For every arrival, with its label, or 0 if a guarantee covers it.
+    /// Updates the law with every arrival: its label, or 0 if a guarantee covers it.
     #[inline]
     pub(super) fn follow_delay(&mut self, now: Time, label: f64, part: f64) {
         let is_over = self.is_over(now);
         let Some(law) = self.by_delay.as_mut() else { return };
-        // A label of 1 belongs to a debt: it is not the rate of anything.
+        // A label of 1 marks a debt: it is not a rate.
         if label > 1.0 {
             law.largest = larger(label, law.largest);
         }
-        // A customer divides its part, which the root already lowers.
+        // A customer divides its part, which the root has already reduced.
         let x = if self.whole.is_some() { self.available() } else { part * self.available() };
         let [ar, _, _] = self.rates.last_rates();
         let was = core::mem::replace(&mut self.congested, ar >= x);
@@ -133,7 +138,7 @@ impl FairShareEstimator {
         }
     }
 
-    /// K_c and K_α for what C is now.
+    /// Sets K_c and K_α for the present C.
     pub(super) fn fit_window(&mut self) {
         let least = Rate::from_bit(self.c as u64).time_for(WINDOW).min(LONGEST_WINDOW);
         self.k_c = self.params.k_c.max(least);

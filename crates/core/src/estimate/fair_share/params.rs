@@ -5,19 +5,19 @@ use crate::units::{Rate, Ratio, Span};
 use crate::{choice, params};
 
 choice! {
-    /// What a queue at or below the threshold means for an uncongested link.
+    /// The meaning of a queue at or below the threshold on an uncongested link.
     pub enum BelowThreshold {
-        /// Its share is unknown.
+        /// The share is unknown.
         Unknown = "unknown",
-        /// It stays uncongested whatever arrives.
+        /// The link stays uncongested whatever arrives.
         Uncongested = "uncongested",
     }
 }
 
 choice! {
-    /// What FR averages.
+    /// The packets over which FR is averaged.
     pub enum AcceptedRate {
-        /// Every arrival, an early drop as 0 bits.
+        /// All arrivals; an early drop counts as 0 bits.
         Arrivals = "arrivals",
         /// Accepted packets only.
         Accepted = "accepted",
@@ -25,11 +25,11 @@ choice! {
 }
 
 choice! {
-    /// Which label an uncongested window notes.
+    /// The label that an uncongested window notes.
     pub enum NotedLabel {
-        /// As the packet came.
+        /// The label with which the packet arrived.
         Original = "original",
-        /// At most the fair share, as the packet leaves.
+        /// The label with which the packet leaves, at most the fair share.
         Relabelled = "relabelled",
     }
 }
@@ -83,7 +83,7 @@ impl FairShareParams {
 /// Refuses parameters of the papers' law next to a `target_delay`, which replaces it.
 ///
 /// # Errors
-/// When one of them is changed.
+/// When one of them has another value than its default.
 pub(crate) fn refuse_unused(args: &EntryArgs<'_>, target_delay: Span) -> Result<(), ParamError> {
     let unused = ["threshold", "below_threshold", "decay", "noted_label", "own_label", "onset", "avoidance"];
     let message = "it belongs to the papers' way to estimate the share, which `target_delay` replaces; write \

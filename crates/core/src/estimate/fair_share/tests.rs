@@ -16,7 +16,7 @@ fn mcsfq() -> FairShareParams {
     FairShareParams::from_args(&EntryArgs::of_paper(&MCSFQ)).unwrap()
 }
 
-/// With these averages and this share since time zero, in front of 8 Mb/s.
+/// An estimator with these averages and this share since time zero, on a link of 8 Mb/s.
 fn standing(params: &FairShareParams, congested: bool, fs: FairShare, rates: [f64; 3]) -> FairShareEstimator {
     let rates = Exponentials::new(params.k_alpha, rates, Time::ZERO);
     let new = FairShareEstimator::new(params, Rate::from_mbit(8));
@@ -63,7 +63,7 @@ fn a_congested_link_scales_its_share_by_what_was_accepted() {
     let mut estimator = fresh();
     let share = arrive(&mut estimator, &[(500, 1.5e6)]);
     assert!((rate(share) - 1_331_120.0).abs() < 1.0, "{share:?}");
-    // Not before K_c has passed: the window starts at 0.5 ms.
+    // K_c has not passed yet: the window starts at 0.5 ms.
     assert_eq!(arrive(&mut estimator, &[(900, 1.0)]), share);
     // Dropped: FR = (1 - w)·12e6 = 11940150, FS = 2e6·8e6/11940150 = 1340017; where FR averages accepted
     // packets only it stays at 12e6: 1333333.
@@ -82,7 +82,7 @@ fn a_congested_link_scales_its_share_by_what_was_accepted() {
 #[test]
 fn a_share_never_exceeds_the_link_for_the_smallest_weight() {
     for (weight, most) in [(1.0, C), (4.0, C), (0.5, 2.0 * C)] {
-        // With hardly anything accepted, C / FR is large; FR is taken as C / 1000 at least.
+        // If hardly any packet is accepted, C / FR is large; FR is taken as at least C / 1000.
         let params = FairShareParams { k_c: Span::from_nanos(1), ..csfq() };
         let mut estimator = standing(&params, true, FairShare::Rate(7e6), [16e6, 1e3, 0.0]);
         estimator.note_weight(Weight::new(weight).unwrap());
@@ -93,16 +93,16 @@ fn a_share_never_exceeds_the_link_for_the_smallest_weight() {
 
 #[test]
 fn the_share_of_a_part_follows_the_part_and_is_bounded_by_the_link() {
-    // FS = C and half of C from now on: FS = 4e6, and of the 6e6 that passed 3e6 would have.
+    // FS = C, then the capacity is halved: FS = 4e6, and of the 6e6 that passed 3e6 would have.
     let held = |congested, fs| standing(&csfq(), congested, FairShare::Rate(fs), [99e6, 6e6, 0.0]);
     let mut estimator = held(true, C);
     estimator.set_part(C / 2.0, C);
     assert_eq!((estimator.fs, estimator.accepted_rate()), (FairShare::Rate(4e6), 3e6));
     assert_eq!(estimator.rates.last_rates()[0], 99e6, "what arrives is what it is");
-    // K_c later: w = 1 - e^-1 = 0.632121, one packet of 8000 bits in 100 ms, F = w·80e3 + (1 - w)·3e6 = 1154209
-    // and FS = 4e6·4e6/1154209 = 13.9e6: bounded by the link, not by the part.
+    // K_c later: w = 1 - e^-1 = 0.632121, one packet of 8000 bits in 100 ms, F = w·80e3 + (1 - w)·3e6 =
+    // 1154209 and FS = 4e6·4e6/1154209 = 13.9e6: bounded by the link, not by the part.
     assert_eq!(arrive(&mut estimator, &[(100_000, 1e6)]), FairShare::Rate(C));
-    // Who is not held back keeps its share, and a part of nothing is no share of nothing.
+    // A flow that is not limited keeps its share, and a part of zero leaves the share as it is.
     let mut calm = held(false, 2e6);
     calm.set_part(C / 2.0, C);
     assert_eq!((calm.fs, calm.accepted_rate()), (FairShare::Rate(2e6), 6e6));
@@ -122,12 +122,12 @@ fn csfq_takes_the_largest_label_of_a_window_and_mcsfq_never_less_than_it_had() {
         assert!(!estimator.congested);
         let before = arrive(&mut estimator, &[(31_000, 1e6), (61_000, 2e6), (91_000, 1.5e6)]);
         assert_eq!(before, FairShare::Rate(3e6), "until K_c has passed");
-        // A lone packet in a window counts for itself. A larger label raises both.
+        // A lone packet in a window determines the share. A larger label raises both.
         [(101_000, 0.5e6), (201_000, 0.7e6), (301_000, 4e6)].map(|at| rate(arrive(&mut estimator, &[at])))
     };
     assert_eq!(windows(csfq()), [2e6, 0.7e6, 4e6]);
     assert_eq!(windows(mcsfq()), [3e6, 3e6, 4e6]);
-    // Half of it each window, as the extension says: 1.5 against 2; 1 against 0.7; 4.
+    // Half of the share each window, as in the extension: 1.5 against 2; 1 against 0.7; 4.
     assert_eq!(windows(FairShareParams { decay: Ratio::clamped(0.5), ..mcsfq() }), [2e6, 1e6, 4e6]);
 }
 
@@ -152,7 +152,7 @@ fn a_label_is_noted_as_it_came_or_as_it_left() {
         (noted(NotedLabel::Original), noted(NotedLabel::Relabelled)),
         (FairShare::Rate(5e6), FairShare::Rate(1e6))
     );
-    // A dropped packet leaves with no label but its own. Else a share of 1 bit/s would never grow.
+    // A dropped packet keeps its label. Otherwise a share of 1 bit/s would never grow.
     let params = FairShareParams {
         noted_label: NotedLabel::Relabelled,
         below_threshold: BelowThreshold::Uncongested,
@@ -165,7 +165,7 @@ fn a_label_is_noted_as_it_came_or_as_it_left() {
 
 #[test]
 fn guaranteed_traffic_alone_takes_the_share_only_from_csfq() {
-    // CSFQ's window sees no excess label: nothing is allowed until one comes, and its own window ends.
+    // CSFQ's window contains no excess label: no excess is allowed until one comes, and its own window ends.
     let after = |params: FairShareParams| {
         let params = FairShareParams { below_threshold: BelowThreshold::Uncongested, ..params };
         let mut estimator = standing(&params, false, FairShare::Rate(1e6), [0.0; 3]);
@@ -174,7 +174,7 @@ fn guaranteed_traffic_alone_takes_the_share_only_from_csfq() {
     };
     assert_eq!(after(csfq()), (FairShare::Nothing, FairShare::Rate(2e6)));
     assert_eq!(after(mcsfq()), (FairShare::Rate(1e6), FairShare::Rate(2e6)));
-    // In the reading of 1998 no share is an unknown share.
+    // In the reading of 1998 an absent share is an unknown one.
     let mut estimator = standing(&csfq(), false, FairShare::Rate(1e6), [0.0; 3]);
     assert_eq!(arrive(&mut estimator, &[(1_000, 0.0), (200_000, 0.0)]), FairShare::Unknown);
 }
@@ -189,9 +189,9 @@ fn what_is_guaranteed_is_set_aside() {
     };
     assert_eq!([5e6, 7e6].map(|ar| overloaded(true, ar)), [(false, 6e6), (true, 6e6)]);
     assert_eq!(overloaded(false, 7e6), (false, 8e6));
-    // More than the link: a hundredth is kept for excess.
+    // A guarantee above the link rate leaves a hundredth for excess.
     assert_eq!(standing(&mcsfq(), false, FairShare::Unknown, [0.0, 0.0, 9e6]).available(), 8e4);
-    // A guaranteed packet counts in G, and in AR and FR as 0: w = 1 - e^-0.1 = 0.0951626 after 10 ms.
+    // A guaranteed packet counts in G, and as 0 in AR and FR: w = 1 - e^-0.1 = 0.0951626 after 10 ms.
     let mut estimator = standing(&mcsfq(), false, FairShare::Rate(1e6), [1e6, 1e6, 1e6]);
     estimator.update(Time::from_millis(10), busy(0.0, false));
     let [ar, fr, g] = estimator.rates.last_rates();
@@ -210,7 +210,7 @@ fn a_short_queue_keeps_a_share_unknown_or_a_link_uncongested() {
     assert_eq!(arrive(&mut estimator, &[(4, 2e6)]), FairShare::Rate(5e6));
     let mut estimator = FairShareEstimator::new(&csfq(), Rate::from_mbit(8));
     assert_eq!(arrive(&mut estimator, &[(1, 0.0)]), FairShare::Rate(C / 2.0));
-    // 2002: no congestion begins, whatever arrives; one that has begun goes on.
+    // 2002: no congestion begins, whatever arrives; congestion that has begun continues.
     for (congested, expected) in [(false, false), (true, true)] {
         let mut estimator = standing(&mcsfq(), congested, FairShare::Rate(1e6), [16e6, 16e6, 0.0]);
         estimator.update(Time::from_nanos(1_000), calm(2e6));
@@ -226,7 +226,7 @@ fn an_overflow_takes_one_percent_thirty_times_in_a_period() {
         let expected = 4e6 * 0.99_f64.powi(i.min(30));
         assert!((rate(estimator.fs) / expected - 1.0).abs() < 1e-12, "after {i}");
     }
-    // A new period has thirty of its own.
+    // A new period allows thirty again.
     estimator.congested = false;
     arrive(&mut estimator, &[(0, 1.0)]);
     assert_eq!((estimator.decreases, estimator.periods), (30, 1));
@@ -234,7 +234,7 @@ fn an_overflow_takes_one_percent_thirty_times_in_a_period() {
 
 #[test]
 fn the_onset_of_congestion_forgets_a_stale_share() {
-    // A share of 8e6 from long ago; in the last window no flow sent more than 2e6, and 12e6 of 8e6 come.
+    // An old share of 8e6; in the last window no flow sent more than 2e6, and 12e6 arrive on 8e6.
     let onset = |onset| {
         let params = FairShareParams { onset, ..mcsfq() };
         let mut estimator = standing(&params, false, FairShare::Rate(8e6), [12e6, 12e6, 0.0]);
@@ -254,7 +254,7 @@ fn the_onset_of_congestion_forgets_old_labels_of_an_unknown_share() {
         for (ms, label) in [(1, 8e6), (101, 2e6), (202, 1e6)] {
             estimator.update(Time::from_millis(ms), Arrival { calm: true, ..busy(label, false) });
         }
-        // The averages have fallen: with no more than fits, nothing is scaled.
+        // The averages have fallen: if the arrivals fit, nothing is scaled.
         arrive(&mut estimator, &[(203_000, 0.5e6)])
     };
     // The window before ended with the third packet, whose label is the last that counts.
@@ -263,8 +263,8 @@ fn the_onset_of_congestion_forgets_old_labels_of_an_unknown_share() {
 
 #[test]
 fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
-    // 50 packets at twice the link's rate, then as long nothing: AR crosses C each time, every crossing
-    // starts a window anew, and the share stands still. The counter says why.
+    // 50 packets at twice the link's rate, then an equal pause: AR crosses C each time, every crossing starts
+    // a new window, and the share never changes. The counter shows the cause.
     let mut estimator = standing(&csfq(), false, FairShare::Rate(1e6), [C, C, 0.0]);
     let mut us = 0;
     for _ in 0..100 {
@@ -274,7 +274,7 @@ fn load_that_crosses_the_link_rate_faster_than_windows_is_counted() {
         }
         us += 25_000;
     }
-    // 100 waves of 50 ms in 5 s, which is 50 windows.
+    // 100 waves of 50 ms in 5 s, which are 50 windows.
     assert!((95..=100).contains(&estimator.periods), "{estimator:?}");
     assert_eq!(estimator.fs, FairShare::Rate(1e6));
 }

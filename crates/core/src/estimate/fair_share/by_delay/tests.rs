@@ -8,22 +8,23 @@ use crate::mark::rate_label::RateLabel;
 use crate::param::EntryArgs;
 use crate::units::Rate;
 
-/// 20 ms of it are 20 kB.
+/// The rate of the link, in bits a second: 20 ms are 20 kB.
 const C: f64 = 8e6;
 
-/// In front of 8 Mb/s since time zero, with this share and these rates that arrive and are accepted.
+/// An estimator on a link of 8 Mb/s since time zero, with this share and these rates of arrivals and of
+/// accepted packets.
 fn standing(fs: FairShare, rates: [f64; 2]) -> FairShareEstimator {
     let params = FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap();
     let rates = Exponentials::new(params.k_alpha, [rates[0], rates[1], 0.0], Time::ZERO);
     FairShareEstimator { fs, rates, ..FairShareEstimator::new(&params, Rate::from_mbit(8)) }
 }
 
-/// In a buffer that is large.
+/// A backlog of `bytes` in a large buffer.
 fn waiting(bytes: u64) -> Fill {
     Fill { bytes: Bytes::new(bytes), queued: bytes, limit: u64::MAX }
 }
 
-/// A packet of nothing at this millisecond, so that averages only decay, by e^-1 in 100 ms.
+/// An empty packet at `ms` milliseconds, so that averages only decay, by e^-1 in 100 ms.
 fn arrive(estimator: &mut FairShareEstimator, ms: u64, label: f64, queued: u64) -> f64 {
     let label = if label > 0.0 { RateLabel::Excess(label) } else { RateLabel::Guaranteed };
     let part = estimator.part_at(waiting(queued));
@@ -44,10 +45,10 @@ fn the_share_falls_above_the_target_only() {
     assert!(near(above(3e6), 2e6 * 0.95 * C / decayed));
     // From the largest label, if the share was above it.
     assert!(near(above(1e6), 1e6 * 0.95 * C / decayed));
-    // Not while only guaranteed packets or debts arrive, and not before a window is over.
+    // No change while only guaranteed packets or debts arrive, and none before a window ends.
     assert_eq!([above(0.0), above(1.0)], [2e6; 2]);
     assert_eq!(arrive(&mut standing(FairShare::Rate(2e6), [64e6, 36e6]), 99, 3e6, 45_000), 2e6);
-    // At the target whatever arrives has not filled the link.
+    // At the target delay, arrivals have not filled the link.
     assert_eq!(arrive(&mut standing(FairShare::Rate(2e6), [64e6, 36e6]), 100, 3e6, 20_000), 2e6);
 }
 
@@ -75,7 +76,7 @@ fn the_share_rises_to_twice_the_largest_label() {
 fn an_unknown_share_becomes_known_when_the_queue_is_above_its_target() {
     let after = |queued| arrive(&mut standing(FairShare::Unknown, [64e6, 64e6]), 100, 6e6, queued);
     assert!(after(20_000).is_nan());
-    // At most halved.
+    // The share is at most halved.
     assert!(near(after(21_000), 3e6));
 }
 
@@ -89,7 +90,7 @@ fn between_windows_the_largest_label_and_the_queue_say_what_applies() {
     assert_eq!(at(&estimator, 20_000), 6e6, "up to the target the share");
     assert!(near(at(&estimator, 120_000), 4e6 * 0.8), "100 ms above it a fifth less than the largest label");
     assert!(near(at(&estimator, 10_000_000), 2e6), "at least half");
-    // The queue may be full of the past: what arrives fits.
+    // The queue may be full of earlier packets: the arrivals fit.
     let mut idle = standing(FairShare::Rate(6e6), [2e6, 2e6]);
     arrive(&mut idle, 10, 4e6, 120_000);
     assert_eq!(at(&idle, 120_000), 6e6);
@@ -106,7 +107,7 @@ fn a_share_of_a_part_applies_while_more_arrives_than_that() {
         [3.9e6, 4.1e6].map(|rate| applies(rate, C / 2.0)),
         [FairShare::Unknown, FairShare::Rate(0.45e6)]
     );
-    // A link that is not a part goes by its queue alone.
+    // A link that is not a part depends on its queue alone.
     assert_eq!(standing(FairShare::Rate(1e6), [3.9e6; 2]).share_at(1.0), FairShare::Rate(1e6));
 }
 
@@ -127,7 +128,7 @@ fn windows_in_front_of_a_slow_link_hold_forty_packets() {
     let mut estimator = FairShareEstimator::new(&params, Rate::from_mbit(8));
     estimator.set_link_rate(Rate::from_mbit(2));
     assert_eq!(estimator.k_c, Span::from_millis(240));
-    // A customer's part, from the end of the window on.
+    // The part of a customer, from the end of the window on.
     estimator.set_part(1e6, 8e6);
     arrive(&mut estimator, 240, 1e6, 0);
     assert_eq!(estimator.k_c, Span::from_millis(480));
