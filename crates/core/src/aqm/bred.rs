@@ -1,16 +1,18 @@
-//! BRED, balanced RED: the more packets a flow holds of the buffer, the likelier its next one is dropped.
+//! BRED, balanced RED: the drop probability of a packet grows with the number of packets that its flow holds
+//! in the buffer.
 //!
 //! Anjum, Tassiulas, "Fair bandwidth sharing among adaptive and non-adaptive flows in the Internet", INFOCOM
-//! 1999; also "Balanced-RED", ISR technical report TR 99-17, University of Maryland. Three thresholds on what
-//! a flow holds: l1 < l2 < W_m, with probabilities p1 < p2 < 1. There is no average queue.
+//! 1999; also "Balanced-RED", ISR technical report TR 99-17, University of Maryland. Three thresholds on the
+//! packets of a flow: l1 < l2 < W_m, with probabilities p1 < p2 < 1. There is no average queue.
 //!
-//! Readings: the algorithm is given here by its outline in later literature, not by the paper's own text.
-//! - A flow that holds q packets, the arriving one not counted, faces nothing for q < l1, p1 for l1 <= q <
-//!   l2, p2 for l2 <= q < W_m, and loses everything from W_m on.
-//! - `gap`: after a loss, a flow is spared random drops until it got more packets in than the threshold that
-//!   it is above, so that a flow that reacts is not hit twice for one window. Losses at W_m know no mercy.
-//! - What is known of a flow is erased with its last packet.
-//! - The defaults are ours, for a buffer of 50 packets.
+//! Readings: the algorithm follows its outline in later literature, not the paper's own text.
+//! - A flow that holds q packets, without the arriving one, has no drops for q < l1, p1 for l1 <= q < l2, p2
+//!   for l2 <= q < W_m, and loses every packet from W_m on.
+//! - `gap`: after a loss, a flow has no random drops until more of its packets were admitted than its
+//!   threshold, so that a responsive flow is not hit twice for one window. Losses at W_m have no such
+//!   exemption.
+//! - The state of a flow is erased with its last packet.
+//! - The defaults are this project's, for a buffer of 50 packets.
 //!
 //! Cost: O(1) per packet, 8 bytes per flow. Parameters: [`ENTRY`].
 
@@ -70,7 +72,7 @@ impl BredParams {
     }
 }
 
-/// What is known of a flow with packets in the buffer.
+/// The state of a flow with packets in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     /// Packets in the buffer.
@@ -89,7 +91,7 @@ pub struct Bred {
 }
 
 impl Bred {
-    /// BRED that has seen no flow.
+    /// BRED without flows.
     #[must_use]
     pub fn new(params: &BredParams, link_rate: Rate, random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
@@ -103,7 +105,7 @@ impl Bred {
         &mut self.flows[flow.slot()]
     }
 
-    /// The probability of a random drop; certain from W_m on.
+    /// The probability of a random drop; 1 from W_m on.
     fn p(&self, flow: Flow) -> Ratio {
         let BredParams { l1, l2, w_m, p1, p2, .. } = self.params;
         let qlen = Packets::new(u64::from(flow.qlen));
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn a_flow_is_spared_after_a_loss_for_as_many_packets_as_its_threshold() {
         let bred = bred(|_| {});
-        // l1 = 2, l2 = 4: p1 from the third packet on, p2 from the fifth on, never at W_m = 12.
+        // l1 = 2, l2 = 4: p1 from the third packet on, p2 from the fifth on, no exemption at W_m = 12.
         for (qlen, gap, p) in [(3, 2, 0.0), (3, 3, 0.02), (5, 4, 0.0), (5, 5, 0.1), (12, 0, 1.0)] {
             assert_eq!(bred.p(Flow { qlen, gap }), ratio(p), "{qlen} held, {gap} since the last loss");
         }
@@ -212,7 +214,7 @@ mod tests {
         for id in 0..14 {
             queue.enqueue(Time::ZERO, packet(id, 3, 500), &mut log);
         }
-        // The limit is 125 kB, the flow's 12 packets.
+        // The limit is 125 kB, the flow's maximum 12 packets.
         let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
         assert_eq!(dropped, [(12, DropReason::Policy), (13, DropReason::Policy)]);
         let flow = |queue: &Buffer<Fifo<SimplePacket>, Bred>| queue.policy().flows[3];

@@ -1,21 +1,23 @@
 //! CoDel, controlled delay: signals congestion once packets have waited longer than `target` for a whole
 //! `interval`.
 //!
-//! Nichols, Jacobson, McGregor, Iyengar, RFC 8289; the pseudo-code of section 5 as it stands. A standing
-//! queue shows in the shortest delay over an interval: when that stays above `target`, packets are dropped at
-//! the head, each time sooner, until the delay is below `target` again.
+//! Nichols, Jacobson, McGregor, Iyengar, RFC 8289; the pseudo-code of section 5, unchanged. A standing queue
+//! shows in the minimum delay over an interval. While it stays above `target`, packets are dropped at the
+//! head, at decreasing intervals, until the delay falls below `target`.
 //!
 //! Deviations:
-//! - At most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call, so that a call has a bound; the next call goes on.
-//! - With `ecn`, an ECN-capable packet is marked and sent where another would be dropped (as RFC 8290 section
-//!   4.2 lets FQ-CoDel do).
+//! - At most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call, so that a
+//!   call has a bound; the next call continues.
+//! - With `ecn`, an ECN-capable packet is marked and sent instead of dropped (as RFC 8290 section 4.2 permits
+//!   for FQ-CoDel).
 //!
-//! Behind a scheduler with queues of flows each of these has its own CoDel (`per_queue.rs`).
+//! Behind a scheduler with per-flow queues, each queue has its own CoDel (`per_queue.rs`).
 //!
 //! Cost: O(1) per packet plus the drops; no state per flow behind a FIFO. Parameters: [`ENTRY`].
 //!
-//! Statistics (section 5.1), of flows behind a scheduler with queues of flows: `dropping`, 1 in the dropping state and else 0; `count`, packets dropped or marked since it was entered
-//! last; in it also `drop_next_s`, when the next one is due, s from the start of the run.
+//! Statistics (section 5.1), per flow behind a scheduler with per-flow queues: `dropping`, 1 in the dropping
+//! state and else 0; `count`, packets dropped or marked since the state was last entered; in that state also
+//! `drop_next_s`, the time of the next drop in s from the start of the run.
 
 use super::per_queue::{Control, Head, PerQueue, Verdict};
 use crate::limit::BufferSize;
@@ -43,7 +45,7 @@ pub(crate) const TARGET: Param = Param::of("5ms", "RFC 8289 section 4.3")
 pub(crate) const INTERVAL: Param = Param::of("100ms", "RFC 8289 section 4.3")
     .symbol("INTERVAL")
     .doc("How long the delay has to stay above `target`: a round trip in the slow range of those expected.");
-/// Marks for drops.
+/// Whether ECN-capable packets are marked instead of dropped.
 pub(crate) const ECN: Param =
     Param::of("true", "RFC 8290 section 5.2.6").doc("Mark ECN-capable packets instead of dropping them.");
 
@@ -82,22 +84,24 @@ params! {
 /// CoDel's state, with the names of RFC 8289 section 5.1.
 #[derive(Clone, Debug, Default)]
 pub struct CodelState {
-    /// When the delay will have been above target for an interval. None: it is not above.
+    /// The time at which the delay will have been above target for an interval. None: it is not above.
     first_above_time: Option<Time>,
     /// Time of the next drop.
     drop_next: Time,
     /// Drops since the dropping state was entered.
     count: u32,
-    /// `count` when it was entered last.
+    /// `count` when the dropping state was last entered.
     lastcount: u32,
     /// Whether in the dropping state.
     dropping: bool,
-    /// Whether `drop_next` is still that of a drop in it: it moves on with the next packet, if that is late too.
+    /// Whether the drop at `drop_next` has been done: `drop_next` advances with the next packet, if that is
+    /// late too.
     is_due: bool,
 }
 
 impl CodelState {
-    /// Whether the delay has been above `target` for an interval: `ok_to_drop` of RFC 8289 section 5.5, `dodequeue`.
+    /// Whether the delay has been above `target` for an interval: `ok_to_drop` of RFC 8289 section 5.5,
+    /// `dodequeue`.
     fn is_ok_to_drop(&mut self, control: &CodelControl, now: Time, head: Head) -> bool {
         if head.sojourn < control.target || head.waiting <= control.mtu {
             self.first_above_time = None;
@@ -107,8 +111,8 @@ impl CodelState {
         now >= first_above_time
     }
 
-    /// Whether to signal by a packet while it is ok to drop.
-    // Apart: with the control law in it, each packet saves all registers.
+    /// Whether this packet carries a signal, while it is ok to drop. Not inlined: with the control law, each
+    /// packet would save all registers.
     #[inline(never)]
     fn signal(&mut self, control: &CodelControl, now: Time, is_capable: bool) -> Verdict {
         let signal = if control.ecn && is_capable { Verdict::Mark } else { Verdict::Drop };
@@ -130,7 +134,7 @@ impl CodelState {
         signal
     }
 
-    /// Starts from the rate that controlled the queue last time, if that was not long ago.
+    /// Starts from the rate that controlled the queue last time, if that was recent.
     fn enter_dropping(&mut self, control: &CodelControl, now: Time) {
         self.dropping = true;
         let delta = self.count.saturating_sub(self.lastcount);
@@ -144,7 +148,7 @@ impl CodelState {
 impl Control for CodelControl {
     type State = CodelState;
 
-    /// RFC 8289 section 5.4, `dequeue`, from one packet to the next.
+    /// RFC 8289 section 5.4, `dequeue`, for one packet.
     #[inline(always)]
     fn judge(&self, state: &mut CodelState, now: Time, head: Head, _random: &mut Stream) -> Verdict {
         if state.is_ok_to_drop(self, now, head) {
@@ -169,8 +173,8 @@ impl Control for CodelControl {
     }
 }
 
-/// When to signal next: `t + interval / sqrt(count)`, rounded down to a nanosecond.
-// RFC 8289 section 5.6
+/// The time of the next signal: `t + interval / sqrt(count)`, rounded down to a nanosecond (RFC 8289 section
+/// 5.6).
 pub(crate) fn control_law(t: Time, interval: Span, count: u32) -> Time {
     t + Span::from_nanos((interval.as_nanos() as f64 / libm::sqrt(f64::from(count))) as u64)
 }
@@ -204,7 +208,7 @@ mod tests {
         Buffer::new(Fifo::new(), Codel::new(params.limit, &params.control, Rate::from_mbit(10), random))
     }
 
-    /// Serves a queue that was filled at `start` and never shrinks below its target, once a millisecond.
+    /// Serves a queue that was filled at `start` and never shrinks below the target, once a millisecond.
     fn drops_of_a_standing_queue(start: Time, ms: u64, ecn: Ecn) -> Log {
         let mut queue = codel(true);
         let mut log = Log::default();
@@ -232,7 +236,7 @@ mod tests {
         let log = drops_of_a_standing_queue(Time::ZERO, 400, Ecn::NotEct);
         let times: Vec<_> = log.dropped.iter().map(|&(now, ..)| now).collect();
         assert_eq!(times, [105, 205, 276, 334, 384].map(Time::from_millis));
-        // One packet leaves each ms; each drop takes one more: numbers 104, 205, 277, 336, 387.
+        // One packet leaves each ms and each drop removes one more: numbers 104, 205, 277, 336, 387.
         let ids: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();
         assert_eq!(ids, [104, 205, 277, 336, 387], "the late packet itself is dropped");
     }
@@ -258,7 +262,7 @@ mod tests {
         }
         assert_eq!(shown(&queue)[..2], [("dropping", 1.0), ("count", 3.0)]);
         assert!(shown(&queue)[2].0 == "drop_next_s" && (shown(&queue)[2].1 - 0.333_446).abs() < 1e-6);
-        // Emptied, it leaves the state, and remembers the count.
+        // The emptied queue leaves the state, and keeps the count.
         while queue.dequeue(Time::from_millis(301), &mut log).is_some() {}
         assert_eq!(shown(&queue), [("dropping", 0.0), ("count", 3.0)]);
     }
@@ -287,7 +291,7 @@ mod tests {
     fn the_last_mtu_is_left_alone_and_a_call_drops_a_bounded_number() {
         let mut queue = codel(false);
         let mut log = Log::default();
-        // Two packets of 1000 B: behind the first wait 1000 B <= 1514 B.
+        // Two packets of 1000 B: 1000 B <= 1514 B wait behind the first.
         for id in 0..2 {
             queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
         }
@@ -310,7 +314,7 @@ mod tests {
         let control = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control;
         let left =
             CodelState { count: 9, lastcount: 2, drop_next: Time::from_secs(10), ..CodelState::default() };
-        // 16 intervals are 1.6 s: within them 9 - 2 = 7 goes on, after them 1 starts anew.
+        // 16 intervals are 1.6 s: within them the count continues with 9 - 2 = 7, after them with 1.
         for (now, count) in [(11_599, 7), (11_600, 1)] {
             let mut state = left.clone();
             state.enter_dropping(&control, Time::from_millis(now));

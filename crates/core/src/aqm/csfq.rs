@@ -1,43 +1,44 @@
-//! CSFQ and MCSFQ, core-stateless fair queueing: a packet is dropped with the probability by which its flow
-//! exceeds the fair share, read from a label that the edge wrote on it.
+//! CSFQ and MCSFQ, core-stateless fair queueing: a packet is dropped with a probability that follows the
+//! excess of its flow over the fair share, read from a label that the edge wrote on the packet.
 //!
 //! Stoica, Shenker, Zhang, "Core-stateless fair queueing: achieving approximately fair bandwidth allocations
 //! in high speed networks", SIGCOMM 1998: the pseudo-code of figure 3, weighted. Pelsser, De Cnodder,
 //! "Improvements to core stateless fair queueing", PfHSN 2002: MCSFQ (figures 1 and 3) and guarantees (figure
 //! 7). Labels are rates for a weight of 1, so only the edge knows weights and guarantees.
 //!
-//! One algorithm; with `preset = "paper"` the two entries differ in parameters, otherwise they are the same. What the
-//! fair share is estimated from, and the readings
-//! of both papers, is in [`fair_share`]; how labels are made, in
-//! [`rate_label`](crate::mark::rate_label).
+//! Both entries are one algorithm; with `preset = "paper"` they differ in parameters, otherwise they are the
+//! same. [`fair_share`] describes the estimate of the fair share and the readings of both papers;
+//! [`rate_label`](crate::mark::rate_label) describes labels.
 //!
 //! Readings, where the papers leave room:
-//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with
-//!   one is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no label
-//!   that comes, or a core that labels nothing; an `egress` takes the label off.
-//! - A core drops a packet without a label by policy: it passed no edge.
-//! - The last `reserve` of the buffer is for guaranteed packets. The paper of 2002 has one buffer for all, whose
-//!   overflow then hits those that keep to their contract too (0.2 % of their packets at twice the load).
-//! - Before any time has passed a flow has no rate. Its packet is labelled with half of what is accepted.
-//! - A packet that is let through is relabelled with the share after it was counted, as in figure 3 of 1998.
-//!   Figures 1 and 7 of 2002 relabel it before.
+//! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with a
+//!   label is core traffic and costs no state of its flow. `role` makes a router an edge that trusts no
+//!   incoming label, or a core that labels nothing; an `egress` removes the label.
+//! - A core drops a packet without a label by policy: the packet passed no edge.
+//! - The last `reserve` of the buffer is for guaranteed packets. The paper of 2002 has one buffer for all,
+//!   whose overflow then hits conforming flows too (0.2 % of their packets at twice the load).
+//! - Before any time has passed a flow has no rate. Its packet is labelled with half of the accepted rate.
+//! - A packet that passes is counted and then relabelled with the share, as in figure 3 of 1998. Figures 1
+//!   and 7 of 2002 relabel it first.
 //!
-//! Beyond the papers, by default: the share follows the queueing delay (`target_delay`), labels are means (`credit`),
-//! guarantees are paid later (`marking = "debt"`), and the buffer follows the rate of the link.
+//! Beyond the papers, by default: the share follows the queueing delay (`target_delay`), labels are means
+//! (`credit`), guarantees are paid later (`marking = "debt"`), and the buffer follows the rate of the link.
 //!
-//! Beyond the papers, off unless set, and for their estimate only: `decay` between 0 and 1, `onset` and `avoidance` are the three things
-//! that the paper of 2002 names as further work in section 5.
+//! Beyond the papers, off unless set, and for their estimate only: `decay` between 0 and 1, `onset` and
+//! `avoidance` are the three ideas that the paper of 2002 names as further work in section 5.
 //!
-//! `l4s`, off unless set, marks the excess of scalable senders in place of dropping it (`l4s.rs`): with label r and share α,
+//! `l4s`, off unless set, marks the excess of scalable senders instead of dropping it (`l4s.rs`): with label
+//! r and share α,
 //!
 //! ```text
 //! p_C = max(0, 1 - α/r),   p_L = 2 sqrt(p_C)
 //! ```
 //!
-//! A sender that takes the share over a round trip of W packets is to be marked with 2/W, which it is at r = α / (1 - 1/W²): 0.25 %
-//! above α with 20 packets, so its share is that of TCP, which is dropped with some 3/W² to r (1 - p_C) = α. From r = 4/3 α on
-//! p_C drops it too. What is only marked is not less than it was, so it keeps its label; the queue that its
-//! excess adds lowers α by `target_delay`.
+//! A sender that takes the share over a round trip of W packets needs a mark probability of 2/W, which it
+//! gets at r = α / (1 - 1/W²): 0.25 % above α with 20 packets. Its share is thus that of TCP, whose drop
+//! probability of some 3/W² reduces r to r (1 - p_C) = α. From r = 4/3 α on p_C drops its packets too. A
+//! marked packet keeps its label, since its flow sends no less; the queue from the excess lowers α by
+//! `target_delay`.
 //!
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
 //! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
@@ -98,35 +99,35 @@ pub const MCSFQ: Entry = Entry {
 /// Size of the buffer.
 pub(super) const LIMIT_OF_1998: Param =
     Param::unset("chosen; 64 kB of 1 kB packets in the 1998 paper").in_paper("64p").or(&LIMIT);
-/// Its threshold.
+/// Queue level, as a part of the buffer, up to which an uncongested link has no share.
 pub(super) const THRESHOLD_OF_1998: Param = Param::of("0.25", "1998 paper, simulations: 16 of 64 kB")
     .doc("Part of the buffer up to which a link without congestion is not taken to be congested.");
-/// See [`RouterRole`].
+/// The router's role: see [`RouterRole`].
 pub(super) const ROLE: Param = Param::of("any", "chosen: the first router on a path is its edge")
     .doc("Which packets are labelled here: those without a label, all (edge), or none (core).");
-/// Whether labels are taken off.
+/// Whether labels are removed.
 pub(super) const EGRESS: Param = Param::of("false", "chosen")
     .doc("Whether packets leave without their label, as the last router of a domain sends them.");
-/// The parameters of the edge: those of rates, which stand first, and those of labels and guarantees.
+/// The parameters of the edge: rates first, then labels and guarantees.
 pub(super) const EDGE: (&[Param], &[Param]) = RateLabelParams::PARAMS.split_at(2);
-/// The parameters of the estimate: its times, which stand first, and the readings of the papers.
+/// The parameters of the estimate: times first, then the readings of the papers.
 pub(super) const SHARE: (&[Param], &[Param]) = FairShareParams::PARAMS.split_at(3);
 
 choice! {
     /// Which packets a router labels.
     pub enum RouterRole {
-        /// Those without a label.
+        /// Packets without a label.
         Any = "any",
-        /// All: no label that comes is trusted.
+        /// All packets: incoming labels are not trusted.
         Edge = "edge",
-        /// None: a packet without a label is dropped.
+        /// No packets: a packet without a label is dropped.
         Core = "core",
     }
 }
 
 impl RouterRole {
-    /// The label that a packet came with or that `edge` gives it; none if it cannot have one. A rate that is
-    /// not known yet is taken to be half of what is accepted.
+    /// The label that a packet carries or gets from `edge`; none if it cannot have one. An unknown rate is
+    /// taken to be half of the accepted rate.
     pub(super) fn label<P: Packet>(
         self,
         now: Time,
@@ -160,9 +161,9 @@ params! {
         /// By how much a full buffer lowers the fair share; in proportion between the threshold and the limit.
         avoidance: Ratio = Param::of("0", "2002 paper, section 5, as further work"),
         l4s: bool = L4S,
-        /// How the edge measures rates and writes labels.
+        /// Settings for rates and labels at the edge.
         edge: RateLabelParams => RateLabelParams::from_args,
-        /// How the fair share is estimated.
+        /// Settings for the estimate of the fair share.
         fair_share: FairShareParams => FairShareParams::from_args,
     }
     check: |params: &Self, args| {
@@ -172,7 +173,7 @@ params! {
     }
 }
 
-/// The state of a CSFQ queue: the estimate of its link, and of the flows that it labels.
+/// The state of a CSFQ queue: the estimate for its link, and the flows that it labels.
 #[derive(Clone, Debug)]
 pub struct Csfq {
     limit: LinkLimit,
@@ -180,18 +181,18 @@ pub struct Csfq {
     role: RouterRole,
     egress: bool,
     reserve: Reserve,
-    /// None if it is zero.
+    /// None if the parameter is zero.
     avoidance: Option<Ratio>,
     l4s: bool,
     format: Format,
-    /// Apart, so that a core does not carry it along.
+    /// Boxed, so that a core has no memory for it.
     edge: Box<RateLabels>,
     share: FairShareEstimator,
     random: Stream,
 }
 
 impl Csfq {
-    /// CSFQ in front of a link of `link_rate`. One stream decides about drops, the other marks guarantees.
+    /// CSFQ for a link of `link_rate`. One stream decides about drops, the other marks guarantees.
     #[must_use]
     pub fn new(params: &CsfqParams, link_rate: Rate, random: Stream, marking: Stream) -> Self {
         Self {
@@ -215,19 +216,19 @@ impl Csfq {
         self.share.fair_share()
     }
 
-    /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
+    /// Whether the room beyond `backlog` is reserved for guaranteed packets and `label` is not one of them.
     #[inline]
     fn is_reserved(&self, label: RateLabel, backlog: Backlog) -> bool {
         self.share.has_guarantees() && self.reserve.is_closed(label, self.limit.get().filled_by(backlog))
     }
 
-    /// Whether the queue is at or below the threshold, for the law that asks.
+    /// Whether the queue is at or below the threshold; used by the papers' law only.
     #[inline]
     fn is_calm(&self, backlog: Backlog) -> bool {
         !self.share.is_by_delay() && self.limit.get().is_filled_up_to(backlog, self.threshold)
     }
 
-    /// The fair share that applies to a buffer that holds `backlog`, as it stands now.
+    /// The fair share that applies while the buffer holds `backlog`.
     #[inline]
     fn share_at(&self, part: f64, backlog: Backlog, calm: bool) -> FairShare {
         let share = self.share.share_at(part);
@@ -237,13 +238,13 @@ impl Csfq {
         }
     }
 
-    /// The paper's signal, with probability `p`.
+    /// Signals congestion as in the paper, with probability `p`.
     #[inline]
     fn drops(&mut self, p: f64) -> Signal {
         if self.random.chance(p) { Signal::Dropped } else { Signal::Spared }
     }
 
-    /// The part of the fair share that remains above the threshold.
+    /// The fraction of the fair share that remains above the threshold.
     fn avoided(&self, avoidance: Ratio, backlog: Backlog) -> f64 {
         let above = (self.limit.get().filled_by(backlog) - self.threshold.get()).max(0.0)
             / (1.0 - self.threshold.get()).max(f64::EPSILON);
@@ -252,7 +253,7 @@ impl Csfq {
 }
 
 impl<P: Packet> BufferPolicy<P> for Csfq {
-    // Never part of a larger function: what it computes with stays in registers.
+    // Never inlined, so that its intermediate values stay in registers.
     #[inline(never)]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.share) else {
@@ -329,17 +330,18 @@ mod tests {
     use crate::units::{Span, Weight};
     use std::vec::Vec;
 
-    /// As in its paper, in front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
+    /// CSFQ as in the papers, for 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64
+    /// packets.
     fn csfq(entry: &'static Entry, change: impl FnOnce(&mut CsfqParams)) -> Csfq {
         let mut params = CsfqParams::from_args(&EntryArgs::of_paper(entry)).unwrap();
         change(&mut params);
         Csfq::new(&params, Rate::from_mbit(8), Stream::new(1, "csfq"), Stream::new(1, "csfq.marking"))
     }
 
-    /// A fair share that a label holds exactly: 2^20 bits a second.
+    /// A fair share that a label represents exactly: 2^20 bits a second.
     const SHARE: f64 = 1_048_576.0;
 
-    /// With that share, until K_c has passed.
+    /// CSFQ with that share, until K_c has passed.
     fn with_share(change: impl FnOnce(&mut CsfqParams)) -> Csfq {
         csfq(&MCSFQ, |params| {
             params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
@@ -358,7 +360,7 @@ mod tests {
         Backlog { packets: Packets::new(packets), bytes: Bytes::new(1_000 * packets) }
     }
 
-    /// Early drops of 10,000 packets with `label` at one instant that find `packets` in the queue.
+    /// The early drops among 10,000 simultaneous packets with `label` that find `packets` in the queue.
     fn early(csfq: &mut Csfq, label: f64, packets: u64) -> usize {
         let early = Admission::Drop(DropReason::Early);
         let mut verdict = || csfq.admit(Time::ZERO, &mut labelled(label), queued(packets));
@@ -367,8 +369,8 @@ mod tests {
 
     #[test]
     fn the_excess_over_the_share_is_dropped() {
-        // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move, so
-        // neither do the averages and the share.
+        // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. Time stands still, and so do the
+        // averages and the share.
         let drops = early(&mut with_share(|_| ()), 4.0 * SHARE, 20);
         assert!(drops.abs_diff(7_500) < 173, "{drops}");
         let within = [SHARE, 0.5 * SHARE, 0.0].map(|label| early(&mut with_share(|_| ()), label, 20));
@@ -381,7 +383,8 @@ mod tests {
         assert_eq!(early(&mut csfq(&MCSFQ, |_| ()), 1e12, 10), 0);
     }
 
-    /// Of 10,000 packets with `label` that are ECT(1) or not: those marked, those dropped, and the labels that the others have.
+    /// The numbers of marked and dropped packets among 10,000 with `label` and `ecn`, and the labels of the
+    /// others.
     fn signalled(ecn: Ecn, label: f64) -> (usize, usize, Vec<f64>) {
         let mut csfq = with_share(|params| params.l4s = true);
         let (mut marked, mut dropped, mut labels) = (0, 0, Vec::new());
@@ -405,17 +408,17 @@ mod tests {
             let band = 4.0 * (p * (1.0 - p) * 10_000.0).sqrt();
             assert!((count as f64 - 1e4 * p).abs() <= band, "{count} against {}", 1e4 * p);
         };
-        // At 16/15 of the share p_C is 1/16, and p_L 2/4. What is marked is not less than it was.
+        // At 16/15 of the share p_C is 1/16, and p_L 2/4. A marked packet keeps its label.
         let label = SHARE * 16.0 / 15.0;
         let (marked, dropped, labels) = signalled(Ecn::Ect1, label);
         near(marked, 0.5);
         assert_eq!((dropped, labels.len()), (0, 1));
         assert!((labels[0] / label - 1.0).abs() < 1e-4, "{labels:?}");
-        // At twice the share p_C is 1/2: an overload, as any other but for the marks.
+        // At twice the share p_C is 1/2: an overload, in which L4S packets are dropped too.
         let (marked, dropped, labels) = signalled(Ecn::Ect1, 2.0 * SHARE);
         near(dropped, 0.5);
         assert_eq!((marked + dropped, labels), (10_000, [SHARE].to_vec()));
-        // ECT(0) is dropped as ever, and within the share nothing happens.
+        // ECT(0) packets are dropped as without L4S, and within the share nothing happens.
         for ecn in [Ecn::Ect0, Ecn::NotEct] {
             let (marked, dropped, labels) = signalled(ecn, label);
             near(dropped, 0.0625);
@@ -440,7 +443,7 @@ mod tests {
     #[test]
     fn a_packet_leaves_with_the_share_after_it_was_counted() {
         // K_c has passed without congestion: the packet ends the window and raises the share to its own
-        // label. Relabelled before, it would leave with the old share, which is 4/5 of that.
+        // label. If it were relabelled first, it would leave with the old share, which is 4/5 of the label.
         let mut csfq = with_share(|_| ());
         let mut packet = labelled(1.25 * SHARE);
         assert_eq!(csfq.admit(Time::from_millis(100), &mut packet, queued(20)), Admission::Accept);
@@ -449,7 +452,8 @@ mod tests {
 
     #[test]
     fn a_narrow_label_holds_the_share_roughly() {
-        // Three bits after the leading one: 10^6 lies between 15·2^16 = 983040 and 2^20, nearer to the first.
+        // Three bits after the leading one: 10^6 lies between 15·2^16 = 983040 and 2^20, nearer to the
+        // former.
         let mut csfq = with_share(|params| {
             params.fair_share.initial = Some(Rate::from_mbit(1));
             params.edge.bits = 8;
@@ -469,7 +473,7 @@ mod tests {
             let verdict = csfq.admit(Time::from_secs(1), &mut packet, queued(0));
             (verdict, packet.label(LabelKind::Rate).map(Label::value), csfq.edge.flows())
         };
-        // 8000 bits in the first second; a claim of a guarantee that was not given.
+        // 8000 bits in the first second, and a label that claims a guarantee without having one.
         let (fresh, claimed) = (packet(0, 0, 1_000), labelled(0.0));
         let rate = Label::new(8_000.0 * (1.0 - (-10.0_f64).exp())).value();
         use Admission::Accept;
@@ -517,8 +521,9 @@ mod tests {
 
     #[test]
     fn avoidance_lowers_the_share_as_the_buffer_fills() {
-        // Half of the share at a full buffer, three quarters halfway above the threshold of 32 of 64 packets.
-        // A label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4 sqrt(0.25·10000) = 200.
+        // At a full buffer half of the share remains, halfway above the threshold of 32 of 64 packets three
+        // quarters. A label of the share is then dropped with 1 - 1/2 and 1 - 3/4; 4 sigma = 4
+        // sqrt(0.25·10000) = 200.
         let half = |params: &mut CsfqParams| {
             params.avoidance = Ratio::clamped(0.5);
             params.fair_share.overflow_decrease = Ratio::ZERO;
@@ -531,7 +536,7 @@ mod tests {
 
     #[test]
     fn the_last_of_the_buffer_is_for_guaranteed_packets() {
-        // 10 % of 64 packets: from 58 on, once a guaranteed packet came and time has passed.
+        // 10 % of 64 packets: closed from 58 on, once a guaranteed packet has arrived and time has passed.
         let verdicts = |guaranteed: bool, reserve: f64| {
             let mut csfq = with_share(|params| params.reserve = Ratio::clamped(reserve));
             let first = labelled(if guaranteed { 0.0 } else { 1e3 });

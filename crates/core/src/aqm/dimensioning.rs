@@ -1,12 +1,13 @@
-//! Buffer dimensioning for flows that answer to loss: whose round-trip times thresholds follow.
+//! Buffer dimensioning: the choice of flows whose round-trip times determine thresholds.
 //!
-//! A threshold in proportion to the round-trip time lets a TCP over a long path open its window (Srinivasan, Vaidyanathan,
-//! Baras, section 5.3). A flood over a long path gains as much, and only its own losses say that it has no window: its queue
-//! is as long as its threshold, and TCP over short paths starves. So a flow counts with its own round-trip time while it
-//! sends no more than TCP would with its losses ([`TcpFriendly`]), and else with the shortest that is known now.
+//! A threshold in proportion to the round-trip time lets a TCP over a long path open its window (Srinivasan,
+//! Vaidyanathan, Baras, section 5.3). A flood over a long path gains as much, and only its own losses show
+//! that it has no window: its queue is as long as its threshold, and TCP over short paths starves. Therefore
+//! a flow counts with its own round-trip time while it sends no more than TCP would with its losses
+//! ([`TcpFriendly`]), and otherwise with the shortest that is known at present.
 //!
-//! A backend that measures round-trip times learns them while flows run, and forgets those that are old. One that is unknown
-//! counts as the mean of those that are known now.
+//! A backend that measures round-trip times learns them while flows run, and forgets old ones. An unknown
+//! round-trip time counts as the mean of those that are known at present.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -19,11 +20,11 @@ use crate::param::{EntryArgs, Param, ParamError};
 use crate::units::{Span, Time};
 
 choice! {
-    /// Whose round-trip times thresholds follow.
+    /// The flows whose own round-trip times determine their thresholds.
     pub enum RttOf {
-        /// Those of flows that send no more than TCP would with their losses.
+        /// Flows that send no more than TCP would with their losses.
         Friendly = "friendly",
-        /// Those of all flows.
+        /// All flows.
         All = "all",
     }
 }
@@ -36,31 +37,31 @@ pub(crate) const RTT_OF: Param = Param::of("friendly", "the paper: of all, which
          losses, or of all. Other flows count with the shortest that is known.",
     );
 
-/// Refuses [`RTT_OF`] where round-trip times do not decide.
+/// Refuses [`RTT_OF`] if thresholds do not depend on round-trip times.
 pub(crate) fn refuse_idle_rtt_of(thresholds: Thresholds, args: &EntryArgs<'_>) -> Result<(), ParamError> {
     let others = "it has no effect: only thresholds = \"rtt\" follows round-trip times";
     args.refuse_idle(&[("rtt_of", thresholds != Thresholds::Rtt, others)])
 }
 
-/// The round-trip times of flows, and whether each may count.
+/// The round-trip times of flows, and the flows that may not use their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Dimensioning {
     of: RttOf,
-    /// By flow; zero, or beyond the end: unknown.
+    /// The round-trip time by flow; zero, or beyond the end: unknown.
     rtts: Vec<Span>,
-    /// How many flows have each of those that are known.
+    /// The number of flows with each known round-trip time.
     known: BTreeMap<Span, u64>,
-    /// Sum and number of those that are known, in nanoseconds.
+    /// Sum, in nanoseconds, and number of the known round-trip times.
     sum: (u128, u64),
     flows: Vec<TcpFriendly>,
-    /// Slots of flows that send more than TCP would: they count with the shortest.
+    /// Slots of flows that send more than TCP would: they count with the shortest round-trip time.
     unfriendly: BTreeSet<usize>,
-    /// When a packet arrived last: all that is dropped is dropped then.
+    /// The time of the last arrival, which is also the time of all drops.
     now: Time,
 }
 
 impl Dimensioning {
-    /// Nothing, where round-trip times do not decide.
+    /// None if thresholds do not depend on round-trip times.
     pub fn new(thresholds: Thresholds, of: RttOf, rtts: &[Span]) -> Option<Self> {
         (thresholds == Thresholds::Rtt).then(|| {
             let mut new = Self {
@@ -77,7 +78,8 @@ impl Dimensioning {
         })
     }
 
-    /// A packet of `flow` arrives. The round-trip time that the flow counts with from now on, if another one.
+    /// Counts a packet of `flow`. Returns the round-trip time with which the flow counts from here on, if it
+    /// changes.
     pub fn arrived(&mut self, now: Time, flow: FlowId) -> Option<Span> {
         if self.of == RttOf::All {
             return None;
@@ -99,14 +101,14 @@ impl Dimensioning {
             }
             (false, true) => {
                 self.unfriendly.remove(&slot);
-                // Zero: unknown, as it was.
+                // Zero: unknown, as before.
                 Some(rtt.unwrap_or(Span::ZERO))
             }
             _ => None,
         }
     }
 
-    /// A packet of `flow` is dropped.
+    /// Counts a drop of a packet of `flow`.
     pub fn dropped(&mut self, flow: FlowId) {
         let rtt = self.known(flow.slot()).unwrap_or_else(|| self.mean());
         if let Some(flow) = self.flows.get_mut(flow.slot()) {
@@ -119,19 +121,19 @@ impl Dimensioning {
         self.rtts.get(slot).copied().filter(|rtt| *rtt > Span::ZERO)
     }
 
-    /// What stands for one that is unknown: the mean of those that are known, zero if none is.
+    /// The value for unknown round-trip times: the mean of the known ones, zero without any.
     pub fn mean(&self) -> Span {
         let (sum, count) = self.sum;
         Span::from_nanos((sum / u128::from(count.max(1))) as u64)
     }
 
-    /// The shortest that is known, zero if none is.
+    /// The shortest known round-trip time; zero without any.
     fn shortest(&self) -> Span {
         self.known.first_key_value().map_or(Span::ZERO, |(rtt, _)| *rtt)
     }
 
-    /// The round-trip time of `flow` is `rtt` from now on, zero if it is unknown. `count` is called with each flow that
-    /// counts with another one from now on: this one, or all unfriendly ones if the shortest has changed.
+    /// Sets the round-trip time of `flow` to `rtt`, zero for unknown. Calls `count` for each flow that counts
+    /// with another value from here on: this flow, or all unfriendly ones if the shortest changes.
     pub fn set_rtt(&mut self, flow: FlowId, rtt: Span, mut count: impl FnMut(FlowId, Span)) {
         let before = self.shortest();
         self.note(flow.slot(), rtt);
@@ -144,7 +146,7 @@ impl Dimensioning {
         }
     }
 
-    /// Notes the round-trip time of the flow in this slot in place of what was known.
+    /// Replaces the round-trip time of the flow in this slot.
     fn note(&mut self, slot: usize, rtt: Span) {
         if let Some(before) = self.known(slot) {
             self.sum = (self.sum.0 - u128::from(before.as_nanos()), self.sum.1 - 1);
@@ -163,7 +165,7 @@ impl Dimensioning {
         }
     }
 
-    /// Flows that send more than TCP would, unless all count alike.
+    /// The number of flows that send more than TCP would; none if all flows count alike.
     pub fn unfriendly(&self) -> Option<usize> {
         (self.of == RttOf::Friendly).then_some(self.unfriendly.len())
     }
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(after(3, 10), [ms(10), ms(10)]);
         assert_eq!(after(0, 10), [ms(10), ms(10)]);
         assert_eq!(after(1, 70), [ms(10), ms(30)]);
-        // The last of those with 10 ms has another one, and then none.
+        // The last flow with 10 ms gets another value, and then none.
         assert_eq!(after(3, 40), [ms(10), ms(40)]);
         assert_eq!(after(0, 100), [ms(40), ms(70)]);
         assert_eq!(after(3, 0), [ms(70), ms(85)]);
@@ -198,7 +200,7 @@ mod tests {
     fn a_flood_counts_with_the_shortest_that_is_known_now() {
         let ms = Span::from_millis;
         let mut of = Dimensioning::new(Thresholds::Rtt, RttOf::Friendly, &[ms(100)]).unwrap();
-        // Ten thousand packets a second, each second one lost: TCP over 100 ms would send some tens.
+        // Ten thousand packets a second, every second one lost: TCP over 100 ms would send some tens.
         let mut convicted = None;
         for i in 0..50_000 {
             convicted = convicted.or(of.arrived(Time::from_nanos(100_000 * i), FlowId(0)));
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(set(1, 5), [(1, ms(5)), (0, ms(5))]);
         assert_eq!(set(2, 20), [(2, ms(20))]);
         assert_eq!(set(1, 0), [(1, ms(0)), (0, ms(20))]);
-        // Its own counts for nothing, unless it is the shortest.
+        // Its own round-trip time has no effect, unless it is the shortest.
         assert_eq!(set(0, 200), []);
         assert_eq!(set(0, 3), [(0, ms(3))]);
     }

@@ -1,12 +1,12 @@
 //! RED's decision: a probability that grows with the average queue, and drops spaced evenly by a count.
 //!
 //! Floyd, Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993,
-//! section 4 and figure 2; `wait` and `gentle` are later additions by Floyd, as described for ns-2. Not a
-//! policy: what RED and its relatives share.
+//! section 4 and figure 2; `wait` and `gentle` are later additions by Floyd, as described for ns-2. This is
+//! not a policy but the part that RED and its relatives share.
 //!
 //! Readings, where the paper leaves room:
-//! - The first arrival after the average came back above `min_th` is never dropped; it starts the count at 1.
-//! - Nothing is dropped early while at most one packet waits.
+//! - The first arrival after the average has risen above `min_th` is never dropped; it starts the count at 1.
+//! - There are no early drops while at most one packet waits.
 //!
 //! Cost: O(1).
 
@@ -21,18 +21,18 @@ use crate::units::{MeanPackets, Packets, Ratio};
 /// The probability as a function of the average.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropCurve {
-    /// Below, nothing is dropped.
+    /// The average below which nothing is dropped.
     pub(crate) min_th: f64,
-    /// From here on everything is dropped, or from twice this if `gentle`.
+    /// The average from which on everything is dropped; twice this value if `gentle`.
     pub(crate) max_th: f64,
     /// Probability at `max_th`.
     pub(crate) max_p: Ratio,
-    /// Whether it grows on from `max_p` to 1 between `max_th` and twice that.
+    /// Whether the probability rises from `max_p` to 1 between `max_th` and twice `max_th`.
     pub(crate) gentle: bool,
 }
 
 impl DropCurve {
-    /// The probability before spacing. `avg` lies between `min_th` and the [ceiling](Self::ceiling).
+    /// The probability before spacing. `avg` must lie between `min_th` and the [ceiling](Self::ceiling).
     pub(crate) fn p_b(&self, avg: f64) -> f64 {
         let max_p = self.max_p.get();
         if avg >= self.max_th {
@@ -49,14 +49,15 @@ impl DropCurve {
     }
 }
 
-/// The decision about an arrival that follows from the average.
+/// The decision about an arrival by the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Zone {
-    /// It joins.
+    /// The packet joins the queue.
     Free,
-    /// It may be dropped, with probability p_b. Draw with [`DropSpacing::spread`] of it, or with p_b itself for drops at random.
+    /// The packet is dropped with a probability that follows p_b: [`DropSpacing::spread`] of it, or p_b
+    /// itself for random drops.
     Curve(f64),
-    /// It is dropped.
+    /// The packet is dropped.
     Forced,
 }
 
@@ -72,18 +73,18 @@ pub(crate) struct DropSpacing {
 }
 
 impl DropSpacing {
-    /// Nothing counted. `wait` spaces drops as [`spread`] says.
+    /// A count of zero. `wait` spaces drops as in [`spread`].
     pub(crate) const fn new(curve: DropCurve, wait: bool) -> Self {
         Self { curve, wait, count: 0.0, above: false }
     }
 
-    /// Another curve from now on.
+    /// Replaces the curve.
     pub(crate) const fn set_curve(&mut self, curve: DropCurve) {
         self.curve = curve;
     }
 
-    /// Counts an arrival worth `step` that finds `queued` packets, and says what the average `avg` means for
-    /// it.
+    /// Counts an arrival worth `step` that finds `queued` packets, and returns the decision for the average
+    /// `avg`.
     pub(crate) fn arrival(&mut self, avg: f64, queued: Packets, step: f64) -> Zone {
         self.count += step;
         if avg < self.curve.min_th || queued <= Packets::new(1) {
@@ -101,7 +102,7 @@ impl DropSpacing {
         Zone::Curve(self.curve.p_b(avg))
     }
 
-    /// All of RED for an arrival worth `step`: why it is dropped, if it is.
+    /// The whole of RED for an arrival worth `step`: the reason for its drop, if any.
     pub(crate) fn early(
         &mut self,
         avg: f64,
@@ -116,18 +117,18 @@ impl DropSpacing {
         }
     }
 
-    /// The probability `p` of the arrival just counted, spaced by the count.
+    /// The probability `p` for the arrival just counted, spaced by the count.
     pub(crate) fn spread(&self, p: f64) -> f64 {
         spread(p, self.count, self.wait)
     }
 
-    /// An arrival was dropped or marked, for whatever reason: the count starts anew.
+    /// Restarts the count after a drop or mark, whatever the reason.
     pub(crate) const fn dropped(&mut self) {
         self.count = 0.0;
     }
 }
 
-/// Spaces drops evenly rather than at random: the probability after `count` arrivals without one.
+/// The probability after `count` arrivals without a drop: drops are spaced evenly rather than at random.
 pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
     let expected = count * p_b;
     match wait {
@@ -139,7 +140,7 @@ pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// Refuses a lower and an upper threshold, with their names, that contradict each other or a `limit` that is set, and not in time.
+/// Refuses a lower and an upper threshold, with their names, that contradict each other or a fixed `limit`.
 pub(crate) fn check_thresholds(
     (min_name, min_th): (&str, Threshold),
     (max_name, max_th): (&str, Threshold),
@@ -199,7 +200,7 @@ mod tests {
         let zones =
             [(4.0, 9), (10.0, 9), (10.0, 9), (15.0, 9), (10.0, 1), (10.0, 9)].map(|(a, q)| arrival(a, q));
         let free = Zone::Free;
-        // Below, first above, ramp, forced, too short a queue, and first above again.
+        // Below, first above, ramp, forced, queue too short, and first above again.
         assert_eq!(zones, [free, free, Zone::Curve(0.05), Zone::Forced, free, free]);
         // The last one restarted the count at 1: 0.05/(1 - 1·0.05).
         assert_eq!(spacing.spread(0.05), 0.05 / 0.95);

@@ -1,34 +1,35 @@
 //! PFD, probabilistic fair drop: above a threshold of the buffer, an arrival makes the flow that holds most
-//! of it for its own threshold give up its front packet, with a fixed probability; when the buffer is too
-//! full, for certain.
+//! of it, relative to the flow's own threshold, lose its front packet with a fixed probability; above the
+//! limit with certainty.
 //!
 //! Srinivasan, Vaidyanathan, Baras, "Fair resource allocation in hybrid network gateways with per-flow
 //! queueing", section 4 and figure 3; thresholds by round-trip time, "buffer dimensioning": section 5.3.
 //!
 //! Readings, where the paper leaves room or errs (thresholds: [`occupancy`](super::occupancy)):
-//! - Figure 3 counts a pushed-out packet off q_size but not off q_i, which would make one flow look longest
-//!   forever. Both are counted.
-//! - The arrival joins first and may itself be the victim, so the buffer is never fuller than B afterwards.
-//! - In bytes one victim may not make room enough: victims go until q_size <= B. The early drop is one
-//!   packet.
-//! - Where flows have weights, thresholds follow them, as those of LQD do; figure 3 has equal ones, which `preset = "paper"` and
-//!   `thresholds = "equal"` keep.
+//! - Figure 3 subtracts a pushed-out packet from q_size but not from q_i, which would make one flow look
+//!   longest forever. Here both are reduced.
+//! - The arrival joins first and may itself be the victim, so the buffer never holds more than B afterwards.
+//! - In bytes one victim may not make enough room: victims are dropped until q_size <= B. The early drop is
+//!   one packet.
+//! - Thresholds follow the weights of flows, as LQD's do. Figure 3 has equal thresholds; `preset = "paper"`
+//!   and `thresholds = "equal"` keep them.
 //! - With equal thresholds the largest q_i/b_i is the longest queue; PFD is then LQD with early drops, and
 //!   with p = 0 or thresh = 1 it is LQD.
-//! - "The drop probability for a queue is proportional to its normalized buffer occupancy" in the text is not
-//!   what figure 3 does: it is `victim = "proportional"`.
-//! - The largest q_i - b_i, LQD's rule, is `victim = "difference"`: with thresholds by round-trip time
+//! - The text says "the drop probability for a queue is proportional to its normalized buffer occupancy",
+//!   which figure 3 does not do: `victim = "proportional"` does.
+//! - LQD's rule, the largest q_i - b_i, is `victim = "difference"`: with thresholds by round-trip time
 //!   q_i/b_i protects a long flow more than its threshold says.
-//! - A packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
+//! - A packet larger than the whole buffer is dropped as overflow; otherwise it would empty the buffer in
+//!   vain.
 //!
 //! Beyond the paper: round-trip times of floods do not count ([`dimensioning`](super::dimensioning)).
 //!
-//! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`. `l4s` marks L4S packets in place of dropping them
-//! early, and by their own delay: `pfd_l4s.rs`.
+//! The paper does not give p and thresh; `auto` adapts them (`pfd_auto.rs`). `l4s` marks L4S packets instead
+//! of dropping them early, by their own delay (`pfd_l4s.rs`).
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
-//! [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time; with
+//! `victim = "proportional"` 74 and 90. Parameters: [`ENTRY`].
 
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::l4s::L4S;
@@ -87,11 +88,11 @@ params! {
 }
 
 choice! {
-    /// Which packet of the victim goes.
+    /// The packet of the victim that is dropped.
     pub enum End {
-        /// The one that would be served next: its loss is noticed first.
+        /// The packet that would be served next: its loss is noticed first.
         Front = "front",
-        /// The last.
+        /// The last packet.
         Tail = "tail",
     }
 }
@@ -99,25 +100,25 @@ choice! {
 /// Probabilistic fair drop.
 pub type Pfd = PushOut<Early>;
 
-/// A packet goes by chance before the buffer holds too much, and for certain when it does.
+/// The rule of PFD: a random drop before the buffer is full, and a certain drop when it is.
 #[derive(Clone, Debug)]
 pub struct Early {
     p: Ratio,
     thresh: Ratio,
     end: schedule::End,
-    /// Whether an arrival has joined that no early drop was considered for.
+    /// Whether an arrival has joined for which no early drop has been considered yet.
     arrived: bool,
     early_drops: u64,
     overflows: u64,
     controller: Option<Controller>,
-    /// None if all packets are dropped alike.
+    /// None if L4S packets are dropped like all others.
     marks: Option<Marks>,
     random: Stream,
 }
 
 impl Pfd {
-    /// PFD in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its
-    /// end: unknown.
+    /// PFD for a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
+    /// unknown.
     #[must_use]
     pub fn new(params: &PfdParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
         let early = Early {
@@ -142,7 +143,7 @@ impl Pfd {
 }
 
 impl Early {
-    /// Lets p and thresh follow the traffic, if they are to.
+    /// Adapts p and thresh to the traffic, with `auto`.
     fn adjust(&mut self, now: Time, occupancy: &Occupancy) {
         let Some(controller) = &mut self.controller else { return };
         let marks = self.marks.as_ref().map_or(0, Marks::count);
@@ -171,8 +172,8 @@ impl Rule for Early {
             self.overflows += 1;
             return Some(DropReason::PushOut);
         }
-        // q_size > thresh B, as q_size/B > thresh: the quotient of a share of the buffer that thresh names is
-        // rounded as thresh was.
+        // q_size > thresh B is tested as q_size/B > thresh: the quotient is rounded as the configured thresh
+        // was.
         if !arrived || occupancy.fill() <= self.thresh.get() {
             return None;
         }
@@ -259,7 +260,8 @@ mod tests {
         Buffer::new(Fifo::new(), Pfd::new(&params, Rate::from_mbit(4), rtts, Stream::new(1, "pfd")))
     }
 
-    /// Sends packets of 100 bytes of these flows, numbered from 1: who was dropped, and why.
+    /// Sends packets of 100 bytes of these flows, numbered from 1. Returns the flows of the drops, and their
+    /// reasons.
     fn send(queue: &mut Pair, flows: &[u32]) -> Vec<(u32, DropReason)> {
         let mut log = Log::default();
         for (id, &flow) in (1..).zip(flows) {
@@ -272,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_longest_queue_loses_its_front_early_above_thresh_and_for_certain_beyond_the_limit() {
-        // thresh B = 5: the sixth packet is above. Flow 1 holds three and gives its first.
+        // thresh B = 5: the sixth packet is above. Flow 1 holds three and loses its first.
         let early = |change: fn(&mut PfdParams)| {
             let mut queue = pfd("10p", &[], |params| {
                 (params.p, params.thresh) = (Ratio::ONE, Ratio::clamped(0.5));
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(early(|params| params.end = End::Tail), [(5, DropReason::Early)]);
         assert_eq!(early(|params| params.p = Ratio::ZERO), []);
         assert_eq!(early(|params| params.thresh = Ratio::clamped(0.6)), []);
-        // With a limit of 5 the sixth is too many, and p is not asked.
+        // With a limit of 5 the sixth is too many, and p does not matter.
         let mut queue = pfd("5p", &[], |params| params.p = Ratio::ZERO);
         assert_eq!(send(&mut queue, &FLOWS), [(1, DropReason::PushOut)]);
     }
@@ -293,18 +295,18 @@ mod tests {
     fn as_many_go_as_an_arrival_in_bytes_needs_and_one_that_never_fits_goes_alone() {
         let mut queue = pfd("500B", &[], |params| params.p = Ratio::ONE);
         let mut log = Log::default();
-        // Above 325 B the fourth packet drops one early, the first: flow 0 holds 300 B. Then 300 B more make
-        // 600.
+        // Above 325 B the fourth packet causes an early drop, of the first: flow 0 holds 300 B. Then 300 B
+        // more make 600.
         for (id, flow, size) in [(1, 0, 100), (2, 0, 100), (3, 0, 100), (4, 1, 100), (5, 2, 250)] {
             queue.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
         }
-        // 200 + 100 + 250 B are 50 too many: the longest is the arrival's own queue.
+        // 200 + 100 + 250 B are 50 B too many: the longest queue is the arrival's own.
         queue.enqueue(Time::ZERO, packet(6, 3, 501), &mut log);
         let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
         let reasons = [(1, DropReason::Early), (5, DropReason::PushOut), (6, DropReason::Overflow)];
         assert_eq!(dropped, reasons);
         // Flows 0 and 1 hold 200 and 100 B. 450 B of flow 0 are 250 too many: packets 2, 3 and 7 of flow 0
-        // go, as long as it is the longest.
+        // are dropped, as long as it is the longest.
         let mut log = Log::default();
         queue.enqueue(Time::ZERO, packet(7, 0, 450), &mut log);
         assert_eq!(log.dropped.iter().map(|dropped| dropped.1).collect::<Vec<_>>(), [2, 3, 7]);
@@ -328,7 +330,7 @@ mod tests {
         for rule in [Choice::Ratio, Choice::Difference] {
             assert_eq!([victim(3, 8, rule), victim(2, 9, rule)], [2, 1], "{rule:?}");
         }
-        // They differ: b = 1, 2 and 7 and q = 2, 0 and 9: 2/1 > 9/7, but 2 - 1 < 9 - 7.
+        // The rules differ: b = 1, 2 and 7 and q = 2, 0 and 9: 2/1 > 9/7, but 2 - 1 < 9 - 7.
         let rtts = [10, 20, 70].map(Span::from_millis);
         let by = |rule| {
             let mut queue = pfd("10p", &rtts, |params| {
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_flood_over_a_long_round_trip_has_the_threshold_of_the_shortest() {
-        // By round-trip times flow 0 has 1 packet of 21 and flow 1, which sends twice what the link carries, 20.
+        // By round-trip times flow 0 gets 1 packet of 21 and flow 1, which sends twice the link rate, 20.
         let rtts = [10, 200].map(Span::from_millis);
         let victim = |rtt_of: RttOf, are_learned: bool| {
             let mut queue = pfd("21p", if are_learned { &[] } else { &rtts }, |params| {
@@ -460,8 +462,8 @@ mod tests {
 
     #[test]
     fn a_flow_of_start_time_fq_and_pfd_takes_at_most_200_bytes_however_many_there_are() {
-        // Records of 32 and 16 bytes, up to twice as many as needed, and two tournaments of at most 23 bytes:
-        // 142. Weights are 8 more, again up to twice.
+        // Records of 32 and 16 bytes, for up to twice as many flows, and two tournaments of at most 23 bytes:
+        // 142. Weights are 8 more, again for up to twice as many.
         let most = 2 * (32 + 16) + 2 * 23;
         for weights in [0, 8] {
             let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
@@ -479,7 +481,7 @@ mod tests {
                         FlowSetting::Weight(weight),
                     );
                 }
-                // Each drop brings the order of the longest up to date.
+                // Each drop updates the order of the longest queues.
                 queue.policy_mut().rule.p = if flow % 97 == 0 { Ratio::ONE } else { Ratio::ZERO };
                 queue.enqueue(Time::ZERO, packet(flow, flow, 100), &mut log);
                 let bytes = queue.scheduler_mut().bytes() + queue.policy().occupancy.bytes();

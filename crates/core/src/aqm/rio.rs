@@ -1,22 +1,25 @@
-//! RIO, RED with IN and OUT: packets within their profile are judged by the queue of their kind, all others
-//! by the whole queue, each kind by a ramp of its own.
+//! RIO, RED with IN and OUT: packets within their profile are judged by the queue of IN packets, all others
+//! by the whole queue, each kind with its own ramp.
 //!
 //! Clark, Fang, "Explicit allocation of best-effort packet delivery service", IEEE/ACM ToN 6(4), 1998. The
 //! coupled form: OUT packets pay for the IN packets before them. The default thresholds are those that later
-//! literature gives for the paper.
+//! literature cites for the paper.
 //!
 //! Readings, where the paper leaves room:
-//! - IN is [`Colour::Green`]. Yellow, red and unmarked packets are OUT: RIO knows two kinds.
-//! - The average of IN packets is updated by arrivals of IN packets, that of all packets by every arrival.
-//! - Each kind has RED's ramp, count and first arrival for itself (`drop_curve.rs`); at most one IN packet that
-//!   waits keeps IN packets safe, at most one packet of either kind the OUT packets.
-//! - Idle time is the link's and lowers both averages (`average.rs`).
-//! - `stale_out` is for comparison only: arrivals of OUT packets move no average, so an overload of OUT packets alone is not
-//!   seen. No other implementation is known to do so. In particular ns-2.35 moves the average of all packets at arrivals of
-//!   OUT packets too, as here, and spaces drops uniformly: `wait = false`. With that this file agrees with it where most packets
-//!   are OUT. Where most are IN it does not (mean queue here 23 packets, there 44), and the cause is not known. It is not
-//!   p_b / (1 - count p_b) turning negative, so that nothing is dropped once count p_b is above 1: that moved the mean queue by 5 % at
-//!   most (Poisson load of 1.01 and 1.05 of the link, a quarter of the link to all of it IN, 5 seeds).
+//! - IN is [`Colour::Green`]. Yellow, red and unmarked packets are OUT: RIO has two kinds.
+//! - Arrivals of IN packets update the average of IN packets; every arrival updates the average of all
+//!   packets.
+//! - Each kind has its own ramp, count and first arrival (`drop_curve.rs`). IN packets are safe while at most
+//!   one IN packet waits, OUT packets while at most one packet of either kind waits.
+//! - Idle time belongs to the link and lowers both averages (`average.rs`).
+//! - `stale_out` is for comparison only: arrivals of OUT packets change no average, so an overload of OUT
+//!   packets alone goes unnoticed. No other implementation is known to do so. In particular ns-2.35 updates
+//!   the average of all packets at arrivals of OUT packets too, as here, and spaces drops uniformly:
+//!   `wait = false`. With that, this module agrees with it if most packets are OUT. If most are IN it does
+//!   not (mean queue here 23 packets, there 44), for an unknown reason. The reason is not that p_b / (1 -
+//!   count p_b) becomes negative once count p_b is above 1, so that nothing is dropped: this changed the mean
+//!   queue by 5 % at most (Poisson load of 1.01 and 1.05 of the link, a quarter of the link to all of it IN,
+//!   5 seeds).
 //!
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
@@ -98,7 +101,7 @@ pub struct Rio {
 }
 
 impl Rio {
-    /// RIO in front of a link of `link_rate`, with averages of 0.
+    /// RIO for a link of `link_rate`, with averages of 0.
     #[must_use]
     pub fn new(params: &RioParams, link_rate: Rate, random: Stream) -> Self {
         let average = AverageQueue::new(params.w_q, params.mean_pktsize, link_rate);
@@ -123,7 +126,7 @@ impl Rio {
             return;
         }
         self.avg_total.update(now, queued.get() as f64);
-        // An OUT packet ends the idle time of both.
+        // An OUT packet ends the idle time for both averages.
         self.avg_in.resume(now);
         if is_in {
             self.avg_in.sample(self.q_in as f64);
@@ -212,7 +215,7 @@ mod tests {
         SimplePacket { colour, ..packet(0, 0, 500) }
     }
 
-    /// Admission on a packet that finds `queued` packets.
+    /// The admission of a packet that finds `queued` packets.
     fn admit(rio: &mut Rio, colour: Colour, queued: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(queued), bytes: Bytes::new(500 * queued) };
         rio.admit(Time::ZERO, &mut coloured(colour), backlog)
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn in_packets_move_both_averages_and_the_others_that_of_all() {
         let mut rio = rio(&RioParams { w_q: Ratio::clamped(0.5), ..defaults() });
-        // 0.5·0 of no IN packets, 0.5·4 of four packets; the packet joins.
+        // 0.5·0 for no IN packets, 0.5·4 for four packets; the packet joins.
         admit(&mut rio, Colour::Green, 4);
         assert_eq!(averages(&rio), [0.0, 2.0]);
         // OUT: 0.5·2 + 0.5·6 = 4.
@@ -233,7 +236,7 @@ mod tests {
             admit(&mut rio, colour, 6);
             assert_eq!(averages(&rio), [0.0, total]);
         }
-        // IN: 0.5·0 + 0.5·1 packet within profile; 0.5·5.5 + 0.5·6.5.
+        // IN: 0.5·0 + 0.5·1 packet within profile; all: 0.5·5.5 + 0.5·6.5.
         admit(&mut rio, Colour::Green, 6);
         assert_eq!(averages(&rio), [0.5, 5.75]);
     }
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn out_packets_pay_for_the_in_packets_before_them_and_not_the_other_way_round() {
-        // 35 packets within profile wait: OUT is above its 30, IN below its 40.
+        // 35 packets within profile wait: above the 30 of OUT, below the 40 of IN.
         let mut queue = Buffer::new(Fifo::new(), rio(&RioParams { w_q: Ratio::ONE, ..defaults() }));
         let mut log = Log::default();
         for _ in 0..35 {
@@ -257,7 +260,7 @@ mod tests {
         }
         queue.enqueue(Time::ZERO, coloured(Colour::Red), &mut log);
         assert_eq!(log.dropped, [(Time::ZERO, 0, DropReason::Forced)]);
-        // 29 packets out of profile and 1 within: IN packets count themselves only.
+        // 29 packets out of profile and 1 within: IN packets count only IN packets.
         let mut rio = rio(&RioParams { w_q: Ratio::ONE, ..defaults() });
         rio.q_in = 1;
         assert_eq!(admit(&mut rio, Colour::Green, 139), Admission::Accept);
@@ -276,8 +279,8 @@ mod tests {
         assert_eq!(queue.policy().q_in, 3);
         while queue.dequeue(Time::ZERO, &mut log).is_some() {}
         assert_eq!(queue.policy().q_in, 0);
-        // 1 ms is room for m = 1 packet of 500 B at 4 Mbit/s. The OUT packet ends the idle time of both: the
-        // IN packet after 1 s more adds no decay of its own but its sample.
+        // 1 ms is the time of m = 1 packet of 500 B at 4 Mbit/s. The OUT packet ends the idle time for both
+        // averages: the IN packet after 1 s more adds its sample but no decay.
         let ms = Time::from_millis;
         queue.enqueue(ms(1), coloured(Colour::Red), &mut log);
         assert_eq!(averages(queue.policy()), [1.25 * 0.5, 2.125 * 0.25]);
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_dropped_as_often_as_its_ramp_says() {
-        // Without the count's growth: each packet is the first after a drop. OUT at 20: p_b = 0.2·(20 -
+        // The count stays at its start: each packet is the first after a drop. OUT at 20: p_b = 0.2·(20 -
         // 10)/20 = 0.1, spread 0.1/(1 - 0.1). IN at 55: 0.02·(55 - 40)/30 = 0.01, spread 0.01/0.99.
         for (colour, queued, p) in [(Colour::Red, 20, 0.1 / 0.9), (Colour::Green, 55, 0.01 / 0.99)] {
             let mut rio = rio(&RioParams { w_q: Ratio::ONE, wait: false, ..defaults() });

@@ -1,20 +1,20 @@
-//! SRED, stabilised RED: it guesses the number of active flows from how often an arrival is of the same flow
-//! as an earlier one, and drops by that number and by the queue.
+//! SRED, stabilised RED: estimates the number of active flows from the frequency with which an arrival
+//! matches the flow of an earlier one, and drops by this number and the queue.
 //!
-//! Ott, Lakshman, Wong, "SRED: stabilized RED", INFOCOM 1999. A list of flows seen lately, the
-//! zombies, is compared with each arrival at one random place. A hit is of a flow with many packets; 1
-//! over the frequency of hits is the number of flows, if they are alike. There is no average queue and no
-//! state per flow.
+//! Ott, Lakshman, Wong, "SRED: stabilized RED", INFOCOM 1999. Each arrival is compared with one random place
+//! of a list of recent flows, the zombies. A hit belongs to a flow with many packets; the inverse of the
+//! frequency of hits is the number of flows, if they are alike. There is no average queue and no state per
+//! flow.
 //!
 //! Readings, where the outline of the algorithm in later literature leaves room:
 //! - While the list fills, arrivals join it and are compared with nothing: P stays at 0, the first term is at
-//!   most 1, and the queue alone decides.
-//! - P is updated by an arrival before it is judged by it, so P is above 0 after a hit.
+//!   most 1, and only the queue decides.
+//! - An arrival updates P before P judges it, so P is above 0 after a hit.
 //! - The queue is the present one without the arriving packet, in the unit of `limit`.
 //! - The counts and time stamps of the paper's zombies serve its search for misbehaving flows, not its drops;
 //!   they are left out.
-//! - The 256 of the paper is a parameter, `crowd`: with far fewer flows SRED hardly drops
-//!   anything early and is tail drop.
+//! - The paper's constant 256 is a parameter, `crowd`: with far fewer flows SRED has hardly any early drops
+//!   and is tail drop.
 //!
 //! Cost: O(1) per packet, 4 bytes per zombie. Parameters: [`ENTRY`].
 
@@ -29,7 +29,7 @@ use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time};
 
-/// A million zombies take 4 MB; chosen: far above any useful length.
+/// The maximum number of zombies, which take 4 MB. Chosen: far above any useful length.
 const MAX_ZOMBIES: u64 = 1 << 20;
 
 /// SRED in the catalogue.
@@ -75,7 +75,7 @@ impl SredParams {
 pub struct Sred {
     params: SredParams,
     limit: LinkLimit,
-    /// The flows seen lately.
+    /// The flows seen last.
     zombies: Vec<FlowId>,
     /// P(t): the frequency of hits.
     p: f64,
@@ -90,7 +90,7 @@ impl Sred {
         Self { params: params.clone(), limit, zombies: Vec::new(), p: 0.0, random }
     }
 
-    /// Compares an arrival of `flow` with a zombie. Whether it is a hit.
+    /// Compares an arrival of `flow` with a zombie. Returns whether it is a hit.
     fn compare(&mut self, flow: FlowId) -> bool {
         if (self.zombies.len() as u64) < self.params.zombies {
             self.zombies.push(flow);
@@ -107,7 +107,7 @@ impl Sred {
         hit
     }
 
-    /// p_sred: what the queue alone says.
+    /// p_sred: the probability from the queue alone.
     fn p_sred(&self, backlog: Backlog) -> f64 {
         let (q, limit) = self.limit.get().measure(backlog);
         let p_max = self.params.p_max.get();
@@ -121,7 +121,7 @@ impl Sred {
     /// p_zap: the probability that an arrival is dropped.
     fn p_zap(&self, backlog: Backlog, hit: bool) -> f64 {
         let few = self.params.crowd as f64 * self.p;
-        // With P = 0 the quotient is infinite, and the smaller of it and 1 is 1.
+        // With P = 0 the quotient is infinite, and the minimum is 1.
         let p = self.p_sred(backlog) * (1.0 / (few * few)).min(1.0);
         // Full SRED. P is above 0 after a hit.
         if self.params.full && hit { (p * (1.0 + 1.0 / self.p)).min(1.0) } else { p }
@@ -233,8 +233,9 @@ mod tests {
 
     #[test]
     fn the_number_of_flows_is_found_if_they_are_alike() {
-        // 50 flows at random: whatever the list holds, an arrival matches with chance 1/50. An exponential
-        // average of weight alpha has the variance of its input times alpha/(2 - alpha); alpha = 0.25/1000.
+        // 50 flows at random: whatever the list holds, an arrival matches with probability 1/50. An
+        // exponential average of weight alpha has the variance of its input times alpha/(2 - alpha); alpha =
+        // 0.25/1000.
         let (mut sred, mut random) = (sred(|_| {}), Stream::new(1, "flows"));
         for _ in 0..100_000 {
             sred.compare(FlowId(random.below(50) as u32));

@@ -1,43 +1,46 @@
 //! TRED, ticket-based RED: RED whose drop probability falls with the tickets on a packet.
 //!
-//! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-C. A packet
-//! with as many tickets as the link expects is dropped as RED would; one with half as many eight times as
-//! often. TCP flows that are dropped send less, mark more tickets on each packet, and settle where all carry
-//! the same: in proportion to what they were issued.
+//! Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, section II-C. A
+//! packet with as many tickets as the link expects is dropped as in RED; one with half as many eight times as
+//! often. TCP flows with drops send less, mark more tickets on each packet, and settle where all packets
+//! carry the same number: flows share in proportion to the tickets issued to them.
 //!
 //! Readings, where the paper leaves room:
-//! - "p as in RED" has a count that spaces drops. The factor multiplies p before the count (`stage`): after it,
-//!   or with no count at all, shares are off and links with few flows idle. The paper does not say.
-//! - MinTkt is the least tickets in a sliding window of two halves of `min_tkt_window`; it is unknown, and the
-//!   filter admits everything, before the first packet. "InTkt < K × MinTkt" is strict.
-//! - ExpectTkt is unknown, and the factor 1, before the first packet passes the filter.
-//! - RED's other readings hold at each `stage`: the first arrival above `min_th` joins, and so does one that finds
-//!   fewer than two packets.
-//! - p × factor above 1 is 1, long before the average reaches `max_th`: all packets of a flow that takes far too
-//!   much are dropped.
-//! - With `preset = "paper"`, ExpectTkt is the mean, n is 3, packets count alike whatever their size, and the rest below is off.
-//! - Packets without tickets (acknowledgements, other protocols) are judged by plain RED and counted nowhere.
+//! - "p as in RED" has a count that spaces drops. The factor multiplies p before the count (`stage`): after
+//!   it, or without a count, shares are wrong and links with few flows idle. The paper does not say.
+//! - MinTkt is the minimum of tickets in a sliding window of two halves of `min_tkt_window`; before the first
+//!   packet it is unknown, and the filter admits everything. "InTkt < K × MinTkt" is strict.
+//! - Before the first packet passes the filter ExpectTkt is unknown, and the factor 1.
+//! - RED's other readings hold at each `stage`: the first arrival above `min_th` joins, and so does one that
+//!   finds fewer than two packets.
+//! - p × factor above 1 is 1, long before the average reaches `max_th`: all packets of a flow far above its
+//!   share are dropped.
+//! - With `preset = "paper"`, ExpectTkt is the mean, n is 3, packets count alike whatever their size, and the
+//!   extensions below are off.
+//! - Packets without tickets (acknowledgements, other protocols) are judged by plain RED and not counted.
 //! - `queue limit`: the paper's MaxThresh of 55 needs a limit above it.
 //!
 //! Beyond the paper:
-//! - `expect`: a flood brings down the mean of tickets, and MinTkt, so that all other flows look rich. ExpectTkt is
-//!   where `sum of min(rate, tickets / ExpectTkt)` over the flows is what the link accepts: each packet counts as
-//!   min(1, InTkt / ExpectTkt) of one. Flows with less than their share count as they are, floods with their share.
-//!   MinTkt bounds it from below, since no drop shows that all flows carry more.
-//! - `keep`: p is at most 1 - keep × InTkt / ExpectTkt, so a flood is thinned to its share and not shut out; this also allows
-//!   for a larger n, which divides the link more exactly.
-//! - `relabel`: a packet that was spared with probability 1 - p stands for 1 / (1 - p) that came, and takes their tickets along;
-//!   so the flow's tickets survive the drops, and the next link and the exchange see what was issued.
-//! - `per`: tickets are compared for bytes, so that packets of any size divide a link by bits.
+//! - `expect`: a flood lowers the mean of tickets, and MinTkt, so that all other flows look rich. ExpectTkt
+//!   is the value at which `sum of min(rate, tickets / ExpectTkt)` over the flows equals the accepted rate:
+//!   each packet counts as min(1, InTkt / ExpectTkt) of one. Flows below their share count in full, floods
+//!   with their share. MinTkt is the lower bound, since no drop shows that all flows carry more.
+//! - `keep`: p is at most 1 - keep × InTkt / ExpectTkt, so a flood is reduced to its share but not shut out.
+//!   This also allows a larger n, which divides the link more exactly.
+//! - `relabel`: a packet that survives a drop probability p stands for 1 / (1 - p) arrivals, and carries
+//!   their tickets; the flow's tickets survive the drops, and the next link and the exchange see the tickets
+//!   issued.
+//! - `per`: tickets are compared per byte, so that packets of any size divide a link by bits.
 //!
-//! - `limit`, `min_th`, `max_th`, `w_q`: RED needs a queue between its thresholds that outlasts the windows of TCP, and an average
-//!   that outlasts its round trips. 55 packets are a quarter of a second at the paper's 1 Mb/s, and 3 ms at 200 Mb/s: there single
-//!   bursts cross all of the curve, tickets decide little, and the link idles after each. Unless one of the four is set, the buffer
-//!   is 100 ms of a link that is faster than 13 Mb/s, the thresholds are the same parts of it as in the paper, and the average
-//!   takes as many times more packets. Nothing but the unit of queues changes.
+//! - `limit`, `min_th`, `max_th`, `w_q`: RED needs a queue between its thresholds that outlasts the windows
+//!   of TCP, and an average that outlasts its round trips. 55 packets are a quarter of a second at the
+//!   paper's 1 Mb/s, and 3 ms at 200 Mb/s: there single bursts cross the whole curve, tickets have little
+//!   effect, and the link idles after each burst. Unless one of the four is set, the buffer is 100 ms of a
+//!   link faster than 13 Mb/s, the thresholds are the same fractions of it as in the paper, and the average
+//!   extends over proportionally more packets. Only the unit of queues changes.
 //!
-//! Off unless set: `min_tkt_rank` above 1 keeps single packets with stray tags from setting
-//! MinTkt; `adaptive` moves `max_p` (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the paper's future
+//! Off unless set: `min_tkt_rank` above 1 keeps single packets with stray tags from setting MinTkt;
+//! `adaptive` moves `max_p` (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the paper's future
 //! work).
 //!
 //! `l4s`, off unless set, marks ECT(1) packets where others are dropped (`l4s.rs`), by the tickets on each:
@@ -46,10 +49,11 @@
 //! p_C = min(p_b (ExpectTkt / InTkt)^n, 1 - keep InTkt / ExpectTkt),   p_L = 2 sqrt(p_C)
 //! ```
 //!
-//! with p_b of the average queue. There is no count here: scalable senders average marks themselves, and the count spaces drops
-//! of the others as if L4S packets did not come. A packet that is marked was not spared from being dropped, and keeps its tickets.
-//! Both kinds settle where their tickets give them the probability that they need: with windows of W, p_C is 1/W² for a scalable
-//! sender and some 3/W² for CUBIC, so with as many tickets it has (1/3)^(1/n) of what CUBIC has, 0.83 with n = 6.
+//! with p_b from the average queue. There is no count here: scalable senders average marks themselves, and
+//! the count spaces the drops of the others as if there were no L4S packets. A marked packet has not survived
+//! a drop probability, and keeps its tickets. Both kinds settle where their tickets give them the probability
+//! that they need: with windows of W, p_C is 1/W² for a scalable sender and some 3/W² for CUBIC. With equal
+//! tickets it gets (1/3)^(1/n) of CUBIC's rate, 0.83 with n = 6.
 //!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
@@ -79,11 +83,11 @@ pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 pub struct Tred {
     params: TredParams,
     detection: DetectionParams,
-    /// The size of the buffer now.
+    /// The present size of the buffer.
     limit: Limit,
-    /// Whether that does not follow the link any more.
+    /// Whether the size has been set and no longer follows the link.
     limit_is_set: bool,
-    /// How many times the paper's sizes those of this link are.
+    /// The ratio of the sizes of this link to the paper's.
     scale: f64,
     random: Stream,
     avg_q_len: AverageQueue,
@@ -95,19 +99,19 @@ pub struct Tred {
     stats: TredStats,
 }
 
-/// What TRED has seen.
+/// The packets and tickets counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TredStats {
     /// Packets with tickets that arrived.
     pub packets: u64,
     /// Tickets on them.
     pub tickets: f64,
-    /// Those of the packets that did not count for ExpectTkt.
+    /// Packets with tickets that did not count for ExpectTkt.
     pub filtered: u64,
 }
 
 impl Tred {
-    /// TRED in front of a link of `link_rate`, with an average of 0 and nothing known of tickets.
+    /// TRED for a link of `link_rate`, with an average of 0 and no knowledge of tickets.
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
         let detection = params.detection();
@@ -130,7 +134,7 @@ impl Tred {
         tred
     }
 
-    /// Sizes for a link of `rate`.
+    /// Sets the sizes for a link of `rate`.
     fn follow(&mut self, rate: Rate) {
         self.scale = match self.params.follows_link() {
             true => (LinkLimit::bytes_of(rate).get() as f64 / PAPER_BUFFER.get() as f64).max(1.0),
@@ -152,21 +156,21 @@ impl Tred {
         self.avg_q_len.set_link_rate(rate);
     }
 
-    /// What it has seen.
+    /// The packets and tickets counted so far.
     #[must_use]
     pub const fn stats(&self) -> &TredStats {
         &self.stats
     }
 
-    /// ExpectTkt, for a packet or for 64 KiB; none before a packet counted.
+    /// ExpectTkt, per packet or per 64 KiB; none until a packet has counted.
     #[must_use]
     pub fn expect_tkt(&self) -> Option<f64> {
-        // The two averages have one window and the same arrivals: what decays between cancels out.
+        // Both averages have one window and the same arrivals: the decay since then cancels out.
         let packets = self.expect_pkt_rate.latest();
         (packets > 0.0).then(|| self.expect_tkt_rate.latest() / packets)
     }
 
-    /// The tickets of an arriving packet, and what they are compared with.
+    /// The tickets of an arriving packet, with the expected number.
     fn arrival(&mut self, now: Time, size: Bytes, label: Label) -> Tickets {
         let in_tkt = read(label);
         self.stats.packets += 1;
@@ -177,14 +181,14 @@ impl Tred {
         let least = if per_byte { Label::new(worth) } else { label };
         let min_tkt = self.min_tkt.update(now, least).map(read);
         let expected = match self.params.expect == Expect::Share {
-            // All tags above MinTkt divide the link alike with any ExpectTkt below: the least is known to be right.
+            // Any ExpectTkt below all tags divides the link alike: MinTkt is known to be right.
             true => self.expect_tkt().into_iter().chain(min_tkt).reduce(f64::max),
             false => self.mean(now, worth, size, min_tkt),
         };
         Tickets { in_tkt, size, lack: expected.map_or(1.0, |expected| expected / worth) }
     }
 
-    /// The mean of what is on packets, without those of rich flows, with `worth` on another.
+    /// The mean of tickets on packets, with one more of `worth` and `size`, and without rich flows.
     fn mean(&mut self, now: Time, worth: f64, size: f64, min_tkt: Option<f64>) -> Option<f64> {
         let normal = self.params.k == 0.0 || min_tkt.is_none_or(|min_tkt| worth < self.params.k * min_tkt);
         if normal {
@@ -196,12 +200,12 @@ impl Tred {
         self.expect_tkt()
     }
 
-    /// Moves ExpectTkt to where flows with their share, and those with less, make up what is accepted: a packet with
-    /// fewer tickets stands for a part of one.
+    /// Moves ExpectTkt until flows at their share and flows below it make up the accepted rate: a packet with
+    /// fewer tickets counts as a part of one.
     fn settle(&mut self, now: Time, tickets: &Tickets, accepted: bool) {
         if self.params.expect == Expect::Share {
-            // The rates are those of min(InTkt, ExpectTkt) and of what is accepted, so their ratio is ExpectTkt where
-            // the flows' min(rate, due) add up to it.
+            // The rates are of min(InTkt, ExpectTkt) and of accepted packets, so their ratio is ExpectTkt
+            // where the flows' min(rate, due) add up to the accepted rate.
             self.expect_tkt_rate.update(now, tickets.in_tkt * tickets.lack.min(1.0));
             self.expect_pkt_rate.update(now, if accepted { tickets.size } else { 0.0 });
         }
@@ -215,14 +219,14 @@ impl Tred {
         power(lack, self.params.n)
     }
 
-    /// What happens to a packet with a number of tickets that ExpectTkt is `lack` times: the curve's probability
-    /// is final.
+    /// The verdict on a packet whose tickets are ExpectTkt / `lack`. The probability of `Zone::Curve` is
+    /// final.
     fn judge(&mut self, backlog: Backlog, lack: f64, is_l4s: bool) -> Zone {
         let step = if is_l4s { 0.0 } else { 1.0 };
         let zone = self.spacing.arrival(self.avg_q_len.get(), backlog.packets, step);
         let Zone::Curve(p_b) = zone else { return zone };
         let at_most = 1.0 - (self.params.keep.get() / lack).min(1.0);
-        // Most packets of flows within their share: no need for a power.
+        // Most packets of flows within their share: the power is not needed.
         if at_most <= 0.0 {
             return Zone::Curve(0.0);
         }
@@ -236,7 +240,7 @@ impl Tred {
         Zone::Curve(p.min(at_most))
     }
 
-    /// The signal of probability `p`.
+    /// Signals congestion with probability `p`.
     fn signal(&mut self, p: f64, is_l4s: bool) -> Signal {
         match is_l4s {
             true => l4s::signal(p, &mut self.random),
@@ -246,24 +250,24 @@ impl Tred {
     }
 }
 
-/// The paper's buffer of 110 packets, if all are full.
+/// The paper's buffer of 110 packets, all of full size.
 const PAPER_BUFFER: Bytes = Bytes::new(110 * 1_500);
 
-/// What the tickets of a packet are compared for, in bytes, unless packet by packet: the largest packet, so that one ticket on
-/// any is at least one.
+/// The unit of comparison of tickets in bytes, unless they are compared per packet: the largest packet, so
+/// that one ticket on any packet is at least one per unit.
 const UNIT: f64 = 65_536.0;
 
-/// An arriving packet.
+/// The tickets of an arriving packet.
 struct Tickets {
-    /// On it.
+    /// The tickets on the packet.
     in_tkt: f64,
-    /// Packets or units that they stand for.
+    /// The packets or units that the tickets stand for.
     size: f64,
-    /// ExpectTkt / InTkt; 1 while nothing is known.
+    /// ExpectTkt / InTkt; 1 while it is unknown.
     lack: f64,
 }
 
-/// x^n, without a power for the paper's n.
+/// x^n, with multiplications for the paper's n.
 fn power(x: f64, n: f64) -> f64 {
     if n == 3.0 { x * x * x } else { libm::pow(x, n) }
 }
@@ -286,13 +290,13 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         };
         let reason = match signal {
             _ if !self.limit.admits(packet, backlog) => Some(DropReason::Overflow),
-            // The curve's probability is above zero where it drops.
+            // Where the curve drops, its probability is above zero.
             Signal::Dropped => Some(if p > 0.0 { DropReason::Early } else { DropReason::Forced }),
             Signal::Marked | Signal::Spared => None,
         };
         if let Some(tickets) = tickets {
             self.settle(now, &tickets, reason.is_none());
-            // Whether it could have been dropped.
+            // Whether the packet could have been dropped.
             let spared = p > 0.0 && (!is_l4s || l4s::is_overload(p));
             if reason.is_none() && spared && self.params.relabel {
                 packet.set_label(LabelKind::Tickets, Label::new(tickets.in_tkt / (1.0 - p)));
@@ -344,7 +348,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     }
 }
 
-/// `max_p` as adaptive RED moves it, relative to the configured one.
+/// `max_p` of adaptive RED, relative to the configured one.
 #[derive(Clone, Debug)]
 struct MovingMaxP {
     relative: f64,
@@ -360,7 +364,7 @@ impl MovingMaxP {
         Self { relative: 1.0, next: Time::ZERO }
     }
 
-    /// Floyd et al. 2001, figure 1: towards an average in the middle fifth between the thresholds.
+    /// Floyd et al. 2001, figure 1: moves the average towards the middle fifth between the thresholds.
     fn adapt(&mut self, now: Time, avg: f64, detection: &DetectionParams, target: Target) {
         let configured = detection.max_p.get();
         if now < self.next || configured == 0.0 {

@@ -1,4 +1,4 @@
-//! What happens to packets: the way through the discarder, and a FIFO behind it.
+//! The path of packets: through the discarder, and the FIFO behind it.
 
 use super::Sffc;
 use crate::aqm::{Admission, BufferPolicy};
@@ -8,9 +8,9 @@ use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Rate, Time};
 
-/// What happens to packets, whatever they wait in.
+/// The path of packets, whatever queue follows.
 impl Sffc {
-    /// Whether a packet that has arrived may go on into the queue.
+    /// Whether an arriving packet may enter the queue.
     pub(crate) fn lets_pass<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
         self.advance(now);
         if packet.protocol() == Protocol::Control {
@@ -19,7 +19,8 @@ impl Sffc {
         if self.discards(now, packet) {
             return false;
         }
-        // What a FIFO has accepted will leave: of few packets more is known so than from what left in the interval.
+        // A FIFO will send every packet that it has accepted: for few packets that is more exact than the
+        // departures in the interval.
         if self.cuts_rates()
             && !self.divided
             && let Some(flow) = self.flows.get_mut(packet.flow())
@@ -30,7 +31,7 @@ impl Sffc {
         true
     }
 
-    /// The queue has dropped a packet that was let pass.
+    /// Counts the drop of a packet by the queue that follows.
     pub(crate) fn lost<P: Packet>(&mut self, packet: &P) {
         self.overflowed = true;
         let (rates, divided) = (self.cuts_rates(), self.divided);
@@ -46,7 +47,7 @@ impl Sffc {
         }
     }
 
-    /// A packet has left the queue for the link.
+    /// Counts a packet that the queue has sent to the link.
     pub(crate) fn sent<P: Packet>(&mut self, packet: &P) {
         if packet.protocol() != Protocol::Control
             && (self.divided || !self.cuts_rates())
@@ -57,7 +58,7 @@ impl Sffc {
         }
     }
 
-    /// Counts the packet and says whether it is discarded in front of the queue.
+    /// Counts the packet and returns whether it is discarded in front of the queue.
     fn discards<P: Packet>(&mut self, now: Time, packet: &P) -> bool {
         let (id, size) = (packet.flow(), packet.size());
         let says_adaptive = packet.protocol() == Protocol::Tcp;

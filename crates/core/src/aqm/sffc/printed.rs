@@ -1,12 +1,12 @@
-//! Figure 5 of the paper with its two slips as switches.
+//! Figure 5 of the paper with its two errors as switches.
 
 use alloc::vec::Vec;
 
-/// Divides `buffer`, the fair bandwidth, over the demands `lambda`: `among` flows at first, and of those that
-/// are satisfied each once, or with `recount` in every round, fewer. With all flows in `among` and `recount`
-/// it is the figure as printed.
+/// Divides `buffer`, the fair bandwidth, over the demands `lambda`: among `among` flows at first, minus the
+/// satisfied ones, each subtracted once, or with `recount` again in every round. With all flows in `among`
+/// and `recount` this is the figure as printed.
 ///
-/// Each round satisfies a flow or is the last, so there are at most n + 1 of them.
+/// Each round satisfies a flow or is the last, so there are at most n + 1 rounds.
 pub(super) fn max_min_estimate(
     buffer: f64,
     lambda: &[f64],

@@ -1,9 +1,9 @@
-//! Adaptive flows are recognised by what they do: section 6 of the paper.
+//! Recognition of adaptive flows by their behaviour: section 6 of the paper.
 //!
-//! Two methods: [`answers`](crate::estimate::answers) looks at the losses that a flow has anyway, which works where the
-//! discipline gives flows their shares; [`responsiveness`](crate::estimate::responsiveness) makes losses for a test. A flow's record
-//! outlives its place among the active ones, so that it cannot be lost by a pause; 120
-//! bytes for each flow number up to the largest.
+//! Two methods: [`answers`](crate::estimate::answers) watches the losses that a flow has anyway, which works
+//! where the discipline gives flows their shares; [`responsiveness`](crate::estimate::responsiveness) drops
+//! packets for a test. A flow's record outlives its place among the active flows, so that a pause does not
+//! erase it; 120 bytes for each flow number up to the largest.
 
 use alloc::vec::Vec;
 
@@ -13,19 +13,20 @@ use crate::packet::FlowId;
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Silence after which a flow is forgotten. Chosen: longer than any timeout of TCP (RFC 6298: 60 s or more).
+/// The silence after which a flow is forgotten. Chosen: longer than any timeout of TCP (RFC 6298: 60 s or
+/// more).
 const MEMORY: Span = Span::from_secs(60);
 
-/// How flows are found out.
+/// The method of recognition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// From the losses that they have anyway.
+    /// By losses that flows have anyway.
     Losses,
-    /// By losses made for a test.
+    /// By drops for a test.
     Tests,
 }
 
-/// What one flow does.
+/// The behaviour of one flow.
 #[derive(Clone, Debug)]
 enum Conduct {
     Seen(Answers),
@@ -40,7 +41,7 @@ impl Conduct {
         }
     }
 
-    /// Whether more is known than what it says.
+    /// Whether there is a verdict beyond the flow's declaration.
     fn is_known(&self) -> bool {
         match self {
             Self::Seen(flow) => flow.is_known(),
@@ -56,19 +57,19 @@ impl Conduct {
     }
 }
 
-/// What is known of one flow.
+/// The record of one flow.
 #[derive(Clone, Debug)]
 struct Record {
     last: Time,
     conduct: Conduct,
-    /// When it was last found to be of the other kind.
+    /// The time of the last change of the verdict.
     changed: Option<Time>,
 }
 
-/// The flows of a link.
+/// The records of a link's flows.
 #[derive(Clone, Debug)]
 pub(super) struct Recognition {
-    /// By slot of the flow.
+    /// The records by slot of the flow.
     records: Vec<Option<Record>>,
     epoch_ends: Time,
     method: Method,
@@ -80,8 +81,8 @@ impl Recognition {
         Self { records: Vec::new(), epoch_ends: Time::ZERO, method, random }
     }
 
-    /// A packet of the flow `id` has arrived. Whether the flow is adaptive, at first, what it says; and whether that is
-    /// known.
+    /// Counts a packet of the flow `id`. Returns whether the flow is adaptive, at first by its declaration,
+    /// and whether there is a verdict.
     pub(super) fn arrived(&mut self, id: FlowId, now: Time, size: Bytes, says_adaptive: bool) -> [bool; 2] {
         if id.slot() >= self.records.len() {
             self.records.resize(id.slot() + 1, None);
@@ -120,7 +121,7 @@ impl Recognition {
         }
     }
 
-    /// Another router has reported what it lost of the flow.
+    /// Notes that another router has reported losses of the flow.
     pub(super) fn reported(&mut self, id: FlowId) {
         if let Some(Conduct::Seen(flow)) = self.get_mut(id) {
             flow.reported();
@@ -131,7 +132,7 @@ impl Recognition {
         Some(&mut self.records.get_mut(id.slot())?.as_mut()?.conduct)
     }
 
-    /// An interval has ended, and perhaps an epoch, of which each flow's fair share is one of `fair`.
+    /// Ends an interval, and perhaps an epoch, for which each flow's fair share comes from `fair`.
     pub(super) fn advance(&mut self, now: Time, fair: Rate) {
         if now < self.epoch_ends {
             return;
@@ -152,8 +153,8 @@ impl Recognition {
         }
     }
 
-    /// Shows of each flow that is known whether it is adaptive, and when, in s, that was last found to have
-    /// changed, if ever.
+    /// Reports for each flow with a verdict whether it is adaptive, and the time, in s, at which the verdict
+    /// last changed, if it ever did.
     pub(super) fn statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         for (slot, record) in self.records.iter().enumerate() {
             let Some(record) = record else { continue };

@@ -18,8 +18,9 @@ use crate::system::catalog::Selection;
 use crate::testing::{Log, packet};
 use crate::units::Packets;
 
-/// In front of 10 Mb/s with intervals of 50 ms: 62,500 bytes in each. Averages are over one interval, so that
-/// numbers are plain. Cuts are shares, and only overflows reported, unless set; those of rates are in `rates.rs`.
+/// SF-FC on a link of 10 Mb/s with intervals of 50 ms: 62,500 bytes in each. Averages extend over one
+/// interval, so that numbers are simple. Cuts are shares, and only overflows are reported, unless set;
+/// `rates.rs` tests cuts of rates.
 pub(super) struct Bench {
     pub(super) queue: Buffer<Fifo<SimplePacket>, Sffc>,
     log: Log,
@@ -55,8 +56,8 @@ impl Bench {
         self.sffc().flows.get(FlowId(flow)).unwrap()
     }
 
-    /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and what is not discarded
-    /// leaves at once.
+    /// One interval: `bytes` of each flow arrive in packets of 100, in turns, and packets that are not
+    /// discarded leave at once.
     pub(super) fn interval(&mut self, flows: &[(u32, Protocol, u64)]) {
         let now = self.sffc().interval_ends() - Span::from_millis(1);
         let rounds = flows.iter().map(|&(.., bytes)| bytes / 100).max().unwrap_or(0);
@@ -91,7 +92,7 @@ fn a_report_moves_the_basic_discard_rate_to_what_the_next_router_could_forward()
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.0);
-    // Eq. 2: 1 - (20/50)·50/50 = 0.6 would have lost nothing; eq. 3 goes half the way from 0.
+    // Eq. 2: 1 - (20/50)·50/50 = 0.6 would have avoided all losses; eq. 3 goes half the way from 0.
     bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(0, Udp, 50_000)]);
     near(bench.flow(0).bdr, 0.3);
@@ -149,9 +150,9 @@ fn a_report_of_regular_loss_lets_a_flow_send_more_too() {
 
 #[test]
 fn an_inflated_report_asks_for_no_less_than_what_it_says_has_left() {
-    // 50,000, 50,000 and four times 20,000 bytes are sent; 15,000 of 10^9 are said to have left. Of the
-    // 20,000 that arrive here 15,000 may go on: 0.25 is asked for, half of it set, and the honest report has
-    // the same.
+    // 50,000, 50,000 and four times 20,000 bytes are sent; a report claims that 15,000 of 10^9 have left. Of
+    // the 20,000 that arrive here 15,000 may go on: 0.25 is asked for, half of it set, and the honest report
+    // gives the same result.
     for arrived in [1_000_000_000, 20_000] {
         let mut bench = Bench::new(&[("history", "3")]);
         for bytes in [50_000, 50_000, 20_000, 20_000, 20_000] {
@@ -171,18 +172,19 @@ fn an_inflated_report_asks_for_no_less_than_what_it_says_has_left() {
 
 #[test]
 fn a_report_counts_for_the_interval_it_comes_in() {
-    // The flow pauses when it comes, and returns: nothing is known of it then.
+    // The flow is paused when the report comes, and returns: nothing is known of it then.
     let mut bench = Bench::new(&[]);
     bench.interval(&[(0, Udp, 50_000)]);
     bench.on_report(0, 50_000, 20_000);
     bench.interval(&[(1, Udp, 100)]);
     bench.interval(&[(0, Udp, 50_000), (1, Udp, 100)]);
     near(bench.flow(0).bdr, 0.0);
-    // Its pause is no interval in which nothing left: the mean of three is that of 50,000 each time it sent.
+    // Its pause is no interval without departures: the mean of three is the 50,000 of each time it sent.
     assert!(bench.flow(0).left.mean(3) > 40_000.0);
 }
 
-/// FB with nine flows that hardly send and one of 10 Mb/s, next to an adaptive one of 5, as a part of the link.
+/// FB as a fraction of the link, with nine flows of low rate and one of 10 Mb/s, next to an adaptive one of 5
+/// Mb/s.
 fn fair_bandwidth_with_small_flows(share: &str) -> f64 {
     let mut bench = Bench::new(&[("share", share)]);
     let tiny = (1..10).map(|n| (n, Udp, 200));
@@ -193,9 +195,9 @@ fn fair_bandwidth_with_small_flows(share: &str) -> f64 {
 
 #[test]
 fn many_small_flows_do_not_make_a_greedy_one_rich() {
-    // They use 1,800 of 62,500 bytes and leave 60,700 to two.
+    // The small flows use 1,800 of 62,500 bytes and leave 60,700 to two.
     near(fair_bandwidth_with_small_flows("needs"), (1_800.0 + 60_700.0 / 2.0) / CAPACITY);
-    // As eq. 5 has it, ten of eleven flows have ten parts, and the one has what the nine do not use.
+    // In eq. 5, ten of eleven flows have ten parts, and the one gets what the nine do not use.
     near(fair_bandwidth_with_small_flows("count"), 10.0 / 11.0);
 }
 
@@ -236,7 +238,8 @@ fn no_flow_is_starved_by_reports_about_it() {
     }
     // I of 312.5 bytes in 50 ms is left, 50 kbit/s.
     near(bench.flow(0).bdr, 1.0 - 312.5 / 50_000.0);
-    // To two flows together. When chance leaves none of a flow's packets there is nothing to be reported, and it grows.
+    // I is shared by two flows. If no packet of a flow remains by chance, there is nothing to be reported,
+    // and it grows.
     let highest = (0..100).fold(0.0f64, |highest, _| {
         bench.interval(&[(0, Udp, 50_000), (1, Udp, 50_000)]);
         (0..2).for_each(|flow| bench.on_report(flow, 50_000, 0));
@@ -245,7 +248,7 @@ fn no_flow_is_starved_by_reports_about_it() {
     near(highest, 1.0 - 312.5 / 2.0 / 50_000.0);
 }
 
-/// What is left of a flow of 60,000 bytes after many reports that nothing of it departed, next to this traffic.
+/// The bytes left of a flow of 60,000 after many reports without departures, next to this traffic.
 fn left_of_a_flow(pairs: &[(&str, &str)], others: &[(u32, Protocol, u64)]) -> f64 {
     let mut bench = Bench::new(pairs);
     let flows = [&[(0, Udp, 60_000)], others].concat();
@@ -259,12 +262,13 @@ fn left_of_a_flow(pairs: &[(&str, &str)], others: &[(u32, Protocol, u64)]) -> f6
 #[test]
 fn reports_that_are_trusted_within_bounds_cut_no_flow_below_its_fair_share() {
     const BOUNDED: &[(&str, &str)] = &[("trust", "bounded")];
-    // On a link with room they do nothing, whatever other flows there are. As the paper has it, I is left: 0.5 % of 62,500.
+    // On a link with room they have no effect, whatever the other flows. As in the paper, I is left: 0.5 % of
+    // 62,500.
     for others in [&[][..], &[(1, Udp, 2_500)], &[(1, Tcp, 2_500)]] {
         near(left_of_a_flow(BOUNDED, others), 60_000.0);
         near(left_of_a_flow(&[], others), 312.5);
     }
-    // The fair share: half of the link; all but what a small flow uses; a third.
+    // The fair share: half of the link; the rest beside a small flow; a third.
     near(left_of_a_flow(BOUNDED, &[(1, Udp, 40_000)]), 31_250.0);
     near(left_of_a_flow(BOUNDED, &[(1, Udp, 5_000)]), 57_500.0);
     near(left_of_a_flow(BOUNDED, &[(1, Tcp, 2_600), (2, Tcp, 100)]), CAPACITY / 3.0);
@@ -307,8 +311,8 @@ fn a_router_that_reports_its_own_discards_never_falls_silent() {
     assert_eq!(reports(&[("report_discards", "5%"), ("reports", "false")]), 0);
 }
 
-/// What each flow may send after `intervals` with five unresponsive flows of 2, 4, 6, 8 and 10 Mb/s, and
-/// five adaptive ones of 1 Mb/s each that do not mind, in Mb/s.
+/// The rate that each flow may send after `intervals`, in Mb/s, with five unresponsive flows of 2, 4, 6, 8
+/// and 10 Mb/s, and five adaptive ones of 1 Mb/s each that ignore losses.
 fn five_and_five(intervals: u32, pairs: &[(&str, &str)]) -> Vec<f64> {
     let mut bench = Bench::new(pairs);
     // 1 Mb/s is 6,250 bytes in 50 ms; packets have 100.
@@ -329,7 +333,7 @@ fn unresponsive_flows_share_their_part_max_min_fairly() {
 
 #[test]
 fn what_is_left_of_steady_adaptive_flows_is_not_below_the_share() {
-    // They send 8 Mb/s and leave 2; W is 5. As printed, what they take they keep.
+    // They send 8 Mb/s and leave 2; W is 5. As printed, they keep what they take.
     let rates = |pairs: &[(&str, &str)]| {
         let mut bench = Bench::new(pairs);
         for _ in 0..3 {
@@ -360,8 +364,8 @@ fn what_adaptive_flows_leave_is_lent_slowly_and_taken_back_when_they_lose() {
 
 #[test]
 fn growing_adaptive_flows_get_their_share() {
-    // γ comes from nothing, which brings ρ to 0.9, then doubles four times: 0.9 ρ + 0.05 each time. Below 0.9
-    // W counts, not what they leave.
+    // γ starts from zero, which brings ρ to 0.9, then doubles four times: 0.9 ρ + 0.05 each time. Below 0.9 W
+    // counts, not the rest that they leave.
     let mut bench = Bench::new(&[]);
     for bytes in [1_000, 2_000, 4_000, 8_000, 16_000] {
         bench.interval(&[(0, Udp, 62_500), (1, Tcp, bytes)]);
@@ -379,16 +383,16 @@ fn the_divisor_as_printed_starves_unresponsive_flows_with_departures_for_usage()
     assert!((after(2) - 0.25).abs() < 0.02, "{}", after(2));
     assert!((after(3) - 0.125).abs() < 0.02, "{}", after(3));
     assert!(after(12) < 0.01, "{}", after(12));
-    // By itself it gives half of what is due.
+    // By itself the printed form gives half of the due rate.
     let shares = five_and_five(12, &[("divisor", "all")]);
     assert!(shares.iter().all(|share| (0.45..0.56).contains(share)), "{shares:?}");
 }
 
 #[test]
 fn departures_for_usage_freeze_flows_at_their_rate() {
-    // An adaptive flow leaves 2 of 10 Mb/s to one of 10 Mb/s, as eq. 7 is printed. When it falls silent, W is
-    // 5 and all is left over. But what departs, 2, is below W, and so becomes FB again; chance makes it less,
-    // never more.
+    // An adaptive flow leaves 2 of 10 Mb/s to one of 10 Mb/s, with eq. 7 as printed. When it falls silent, W
+    // is 5 and the whole link is left over. But the departures, 2, are below W, and so become FB again;
+    // chance lowers them, and never raises them.
     let kept = |usage: &str| {
         let mut bench = Bench::new(&[("usage", usage), ("spare", "printed"), ("active", "10s")]);
         for _ in 0..3 {
@@ -431,8 +435,8 @@ fn recounting_gives_out_too_little() {
     assert!((delta[2] - 4.5).abs() < 1e-9, "{delta:?}");
 
     // Demands of 2,000, 9,000, 25,000 and 50,000 bytes for 62,500: 15,625 each; two leave 20,250, 10,125 more
-    // for each of the others, of which the third leaves 750. Counted again, four are satisfied by then and it
-    // ends.
+    // for each of the others, of which the third leaves 750. With `recount`, four are satisfied by then and
+    // the division ends.
     let share = |recount: &str| {
         let mut bench = Bench::new(&[("recount", recount)]);
         bench.interval(&[(0, Udp, 2_000), (1, Udp, 9_000), (2, Udp, 25_000), (3, Udp, 50_000)]);
@@ -490,7 +494,7 @@ fn a_flow_that_changes_its_protocol_starts_anew() {
 
 proptest! {
     #![proptest_config(cases(10_000))]
-    /// With both switches it is the figure; with neither, water filling.
+    /// With both switches the result is the figure's; with neither, water filling.
     #[test]
     fn the_division_is_the_one_printed_or_the_one_meant(
         amount in 0.01..100.0,
@@ -519,7 +523,8 @@ fn departures_are_averaged_over_the_intervals_that_a_report_may_be_about() {
         [1_000, 2_000, 3_000].into_iter().for_each(|amount| flow.left.push(amount));
         flow.wanted_discard_rate([1_000.0, 500.0], &params).unwrap()
     };
-    // Half of what arrived passed. Of 3000 B 1 - 0.5 · 2000/3000 are too much if 2000 B left here, and half if 3000 B did.
+    // Half of the arrivals passed. Of 3000 B, 1 - 0.5 · 2000/3000 are too much if 2000 B left here, and half
+    // if 3000 B did.
     assert!((wanted(3) - 2.0 / 3.0).abs() < 1e-12, "{}", wanted(3));
     assert_eq!(wanted(1), 0.5);
 }
