@@ -1,30 +1,32 @@
-//! COBALT, "CoDel-BLUE alternate": CoDel for senders that answer, BLUE for those that do not, side by side.
+//! COBALT, "CoDel-BLUE alternate": CoDel for responsive senders and BLUE for unresponsive ones, side by side.
 //!
-//! Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Täht, "Design and evaluation of COBALT queue discipline", LANMAN
-//! 2019; Høiland-Jørgensen, Täht, Morton, "Piece of CAKE", LANMAN 2018; and what Morton writes of it in the archive of the list
-//! "cake", 20 May 2016 and 24 October 2018. Both decide when a packet leaves.
+//! Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Täht, "Design and evaluation of COBALT queue
+//! discipline", LANMAN 2019; Høiland-Jørgensen, Täht, Morton, "Piece of CAKE", LANMAN 2018; Morton's posts in
+//! the archive of the list "cake", 20 May 2016 and 24 October 2018. Both parts decide when a packet leaves.
 //!
-//! - CoDel's control law as in RFC 8289: the n-th signal follows `interval` / √n after the one before, while packets wait
-//!   `target` or longer. Below `target` the ramp is run backwards, a signal taken back whenever one would have been due, and
-//!   goes on from where it is when the delay rises again. RFC 8289 section 5.4 has a rule of thumb for that.
-//! - BLUE (Feng, Shin, Kandlur, Saha, ToN 2002): a probability that rises when the buffer overflows, which says that CoDel
-//!   has lost control, and falls when the queue has run empty, each at most once in `target`. Packets are dropped with it whether
-//!   they are ECN-capable or not.
-//! - The last packet of a queue is never dropped or marked: its loss would show only by a timeout. If it is late it says so all
-//!   the same, unlike in RFC 8289 section 5.6: in Linux a flow whose packets wait alone for 39 ms, a second and more, loses none of
-//!   them, and then the first that leaves another behind (`docs/parity.md`).
+//! - CoDel's control law as in RFC 8289: the n-th signal follows `interval` / √n after the one before, while
+//!   packets wait `target` or longer. Below `target` the ramp runs backwards: a signal is taken back whenever
+//!   one would have been due. The ramp continues from there when the delay rises again. RFC 8289 section 5.4
+//!   has a rule of thumb instead.
+//! - BLUE (Feng, Shin, Kandlur, Saha, ToN 2002): a probability that rises when the buffer overflows, since
+//!   CoDel has then lost control, and falls when the queue has run empty, each at most once in `target`. It
+//!   drops packets whether they are ECN-capable or not.
+//! - The last packet of a queue is never dropped or marked: its loss would show only by a timeout. Unlike in
+//!   RFC 8289 section 5.6, its delay still counts: in Linux a flow whose packets wait alone for 39 ms, for a
+//!   second and more, loses none of them, and then the first that leaves another behind (`docs/parity.md`).
 //!
 //! Readings:
-//! - The queue is empty from when its last packet leaves. What it would have taken back until the next packet comes is made
-//!   up then.
-//! - A ramp that goes on waits for one spacing of its present rate first, as it does at its start.
-//! - A packet that is spared uses up no signal.
-//! - On a slow link `target` is at least 1.5 times what a full packet takes, and `interval` twice that, as in CAKE; RFC 8289 leaves
-//!   the last packet's worth of bytes alone instead.
+//! - The queue is empty from the departure of its last packet on. The signals to be taken back until the next
+//!   arrival are taken back at that arrival.
+//! - A ramp that continues first waits for one spacing of its present rate, as at its start.
+//! - A packet that is exempt uses up no signal.
+//! - On a slow link `target` is at least 1.5 times the time of a full packet, and `interval` twice that, as
+//!   in CAKE; RFC 8289 exempts the last packet's worth of bytes instead.
 //!
-//! Deviation: at most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call, so that a call has a bound.
+//! Deviation: at most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call,
+//! so that a call has a bound.
 //!
-//! Behind a scheduler with queues of flows each of these has its own COBALT (`per_queue.rs`).
+//! Behind a scheduler with per-flow queues, each queue has its own COBALT (`per_queue.rs`).
 //!
 //! Cost: O(1) per packet plus the drops, amortised; no state per flow behind a FIFO. Parameters: [`ENTRY`].
 
@@ -50,7 +52,7 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
 };
 
-/// A full packet of Ethernet with its header, for what it takes on a slow link.
+/// A full packet of Ethernet with its header, whose transmission time matters on a slow link.
 const FULL: Bytes = Bytes::new(1_514);
 
 params! {
@@ -73,8 +75,8 @@ impl CobaltControl {
         require(self.target <= self.interval, "target", "it must not be longer than `interval`")
     }
 
-    /// As [`at`](Control::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`.
-    // Høiland-Jørgensen, Täht, Morton 2018: a round trip takes the longer, the longer the queue is that it goes through
+    /// As [`at`](Control::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`. A
+    /// round trip through a longer queue takes longer (Høiland-Jørgensen, Täht, Morton 2018).
     pub(crate) fn of_tin(&self, rate: Rate) -> Self {
         let slow = self.at(rate);
         Self { interval: slow.interval.max(self.interval + slow.target.saturating_sub(self.target)), ..slow }
@@ -90,20 +92,20 @@ params! {
     }
 }
 
-/// COBALT's state of one queue.
+/// The state of COBALT for one queue.
 #[derive(Clone, Debug, Default)]
 pub struct CobaltState {
-    /// Signals of the ramp, less those taken back.
+    /// Signals of the ramp, minus those taken back.
     count: u32,
-    /// Whether the delay was above target when last seen.
+    /// Whether the delay was above target at the last packet.
     is_above: bool,
-    /// When the next signal is due or, below target, taken back.
+    /// The time of the next signal or, below target, of the next that is taken back.
     drop_next: Time,
     /// BLUE's probability.
     drop_prob: f64,
-    /// When that changed last.
+    /// The time of the last change of `drop_prob`.
     changed: Option<Time>,
-    /// When the queue ran empty last.
+    /// The time at which the queue last ran empty.
     empty_since: Time,
 }
 
@@ -112,7 +114,7 @@ impl CobaltState {
         self.changed.is_some_and(|changed| now.since(changed) < control.target)
     }
 
-    /// Called when a packet was lost because the buffer is full.
+    /// Raises BLUE's probability after a packet was lost because the buffer is full.
     pub(crate) fn overflowed(&mut self, control: &CobaltControl, now: Time) {
         if !self.is_frozen(control, now) {
             self.drop_prob = (self.drop_prob + control.increment.get()).min(1.0);
@@ -128,7 +130,7 @@ impl CobaltState {
         }
     }
 
-    /// Called when a packet comes to the empty queue.
+    /// Notes a packet that arrives at the empty queue.
     pub(crate) fn ends_idle(&mut self, control: &CobaltControl, now: Time) {
         if self.drop_prob > 0.0 {
             let from = self.changed.map_or(self.empty_since, |changed| changed.max(self.empty_since));
@@ -149,7 +151,7 @@ impl CobaltState {
     fn signals(&mut self, control: &CobaltControl, now: Time, sojourn: Span, is_last: bool) -> bool {
         if sojourn < control.target {
             self.is_above = false;
-            // Terminates: each pass takes one signal back, so all together are as many as there were signals.
+            // Terminates: each pass takes one signal back, so there are as many passes as there were signals.
             while self.count > 0 && self.drop_next <= now {
                 self.count -= 1;
                 self.drop_next = control_law(self.drop_next, control.interval, self.count.max(1));
@@ -173,7 +175,7 @@ impl CobaltState {
 impl Control for CobaltControl {
     type State = CobaltState;
 
-    /// A packet must not be late by being sent.
+    /// A packet must not be late because of its own transmission.
     fn at(&self, rate: Rate) -> Self {
         let full = if rate > Rate::ZERO { rate.time_for(FULL) } else { Span::ZERO };
         let target = self.target.max((full * 3).div(2));
@@ -292,14 +294,15 @@ mod tests {
             state.signals(&control, Time::from_millis(ms), Span::from_millis(sojourn), false)
         };
         assert!(!at(500, 50) && !at(557, 50) && at(558, 50));
-        // A second later all is forgotten.
+        // A second later the ramp is back at zero.
         assert!(!at(2_000, 1));
         assert_eq!(state.count, 0);
     }
 
     #[test]
     fn packets_that_wait_alone_are_spared_and_the_first_that_leaves_another_behind_is_not() {
-        // As at Linux 6.1: a link that sends one each 40 ms gets one each 39.3 ms, so that each waits 0.7 ms longer than the one before.
+        // As measured with Linux 6.1: a link that sends one each 40 ms gets one each 39.3 ms, so that each
+        // waits 0.7 ms longer than the one before.
         let (mut queue, mut log) = (cobalt(100, |_| {}), Log::default());
         let (mut free, mut next) = (Time::ZERO, 0);
         while log.dropped.is_empty() {
@@ -312,13 +315,13 @@ mod tests {
             queue.dequeue(free, &mut log).unwrap();
             free += Span::from_millis(40);
         }
-        // The first that the next one comes before: 40 n >= 39.3 (n + 1).
+        // The first packet whose successor arrives before it leaves: 40 n >= 39.3 (n + 1).
         let (at, id, reason) = log.dropped[0];
         assert_eq!((at, id, reason), (Time::from_millis(2_280), 57, DropReason::Early));
     }
 
-    /// Twice what the link carries, for `ms`: packets of 1000 B, one leaves each millisecond. The most that waited in the last
-    /// second, and the queue.
+    /// Sends twice the link rate for `ms`: packets of 1000 B, of which one leaves each millisecond. Returns
+    /// the largest backlog of the last second, and the queue.
     fn flood(
         ms: u64,
         change: impl FnOnce(&mut CobaltControl),
@@ -344,7 +347,8 @@ mod tests {
     #[test]
     fn blue_holds_a_flood_that_codel_does_not() {
         let (most, queue, log) = flood(10_000, |_| {});
-        // Half must go: 128 steps of 1/256. It rises while the buffer overflows, so it is that or a little more.
+        // Half of the packets must be dropped: 128 steps of 1/256. It rises while the buffer overflows, so it
+        // is this or a little more.
         let p = queue.policy().states[0].drop_prob;
         assert!((0.45..0.6).contains(&p) && most < 150, "{p} {most}");
         assert!(log.dropped.iter().any(|&(.., reason)| reason == DropReason::Early), "ECN does not protect");
@@ -364,7 +368,7 @@ mod tests {
             state.overflowed(&control, Time::from_millis(ms));
         }
         assert_eq!(state.drop_prob, 2.0 / 256.0);
-        // Changed at 105: frozen at 109, one step at 112, four more in the 20 ms after it.
+        // Changed at 105: unchanged at 109, one step at 112, four more in the 20 ms after that.
         state.emptied(&control, Time::from_millis(109));
         assert_eq!(state.drop_prob, 32.0 / 4_096.0);
         state.emptied(&control, Time::from_millis(112));

@@ -1,25 +1,24 @@
-//! FRED, flow random early drop: RED that drops by what a flow holds of the buffer, and remembers unresponsive
-//! flows.
+//! FRED, flow random early drop: RED that drops by the backlog of a flow, and remembers unresponsive flows.
 //!
 //! Lin, Morris, "Dynamics of random early detection", SIGCOMM 1997, the pseudo-code of FRED. A flow may
-//! always hold `min_q` packets, or the average per flow if that is more, before it faces RED's ramp; it may
-//! never hold `max_q` = `min_th`, and a flow that tried (a strike) more than once is held to the average.
+//! always hold `min_q` packets, or the average per flow if that is more, before RED's ramp applies to it. It
+//! may never hold `max_q` = `min_th`; a flow that tried to more than once (a strike) is limited to the
+//! average.
 //!
 //! Readings, where the outline of the algorithm in later literature leaves room:
 //! - Idle time is the link's, as in RED (`average.rs`), rather than from the last departure; the arrival that
 //!   ends it is an observation too.
-//! - The average is updated at departures with the queue that is left.
-//! - Every arrival between the thresholds is counted, also those of flows that may not be dropped; a drop of
-//!   a flow that holds too much does not restart the count.
-//! - `many_flows`: while the average is above `max_th`, two packets a flow are admitted where the plain form
-//!   admits nothing. The paper says max_q = 2 there; with the drop of all arrivals kept it would have no
-//!   effect.
-//! - The limit is asked last: a packet that passes everything else and finds no room is lost as overflow.
+//! - Departures update the average with the remaining queue.
+//! - Every arrival between the thresholds is counted, including arrivals of flows that may not be dropped; a
+//!   drop of a flow that holds too much does not restart the count.
+//! - `many_flows`: while the average is above `max_th`, two packets a flow are admitted; the plain form
+//!   admits none. The paper says max_q = 2 there; with the drop of all arrivals that would have no effect.
+//! - The limit applies last: a packet that passes everything else and finds no room is lost as overflow.
 //! - The paper's min_th is the smaller of a quarter of the buffer and the packets of a round trip; here it is
-//!   a number to be set.
+//!   a parameter.
 //!
-//! Cost: O(1) per packet, 8 bytes per flow; what is known of a flow is erased with its last packet.
-//! Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, 8 bytes per flow; the state of a flow is erased with its last packet. Parameters:
+//! [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -80,12 +79,12 @@ impl FredParams {
     }
 }
 
-/// What is known of a flow with packets in the buffer.
+/// The state of a flow with packets in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     /// Packets in the buffer.
     qlen: u32,
-    /// How often it would have held too much.
+    /// The number of times that it would have held too much.
     strike: u32,
 }
 
@@ -96,7 +95,7 @@ pub struct Fred {
     limit: LinkLimit,
     curve: DropCurve,
     average: AverageQueue,
-    /// Arrivals between the thresholds since the last random drop; -1 when there is no congestion.
+    /// Arrivals between the thresholds since the last random drop; -1 without congestion.
     count: f64,
     flows: Vec<Flow>,
     /// Flows with packets in the buffer.
@@ -105,7 +104,7 @@ pub struct Fred {
 }
 
 impl Fred {
-    /// FRED in front of a link of `link_rate`, with an average of 0.
+    /// FRED for a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &FredParams, link_rate: Rate, random: Stream) -> Self {
         let [min_th, max_th] = [params.min_th, params.max_th].map(MeanPackets::get);
@@ -133,7 +132,7 @@ impl Fred {
         &mut self.flows[flow.slot()]
     }
 
-    /// A packet of `flow` left the buffer.
+    /// Notes that a packet of `flow` left the buffer.
     fn left(&mut self, flow: FlowId) {
         let flow = self.flow(flow);
         flow.qlen -= 1;
@@ -143,7 +142,7 @@ impl Fred {
         }
     }
 
-    /// Why a packet of `flow` is dropped, if it is.
+    /// The reason why a packet of `flow` is dropped, if it is.
     fn judge(&mut self, flow: FlowId) -> Option<DropReason> {
         let (avg, avgcq, DropCurve { min_th, max_th, .. }) = (self.average.get(), self.avgcq(), self.curve);
         let many_flows = self.params.many_flows;
@@ -151,7 +150,7 @@ impl Fred {
         let max_q = if many_flows && congested { 2.0 } else { min_th };
         let flow = self.flow(flow);
         let qlen = f64::from(flow.qlen);
-        // Flows that do not adapt.
+        // Unresponsive flows.
         if qlen >= max_q || (congested && qlen > 2.0 * avgcq) || (qlen >= avgcq && flow.strike > 1) {
             flow.strike = flow.strike.saturating_add(1);
             return Some(DropReason::Policy);
@@ -240,7 +239,7 @@ mod tests {
     use crate::testing::{Log, packet};
 
     fn params() -> FredParams {
-        // The average is the queue itself.
+        // The average equals the queue.
         FredParams { w_q: Ratio::ONE, ..FredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap() }
     }
 
@@ -250,7 +249,8 @@ mod tests {
 
     type Filled = Buffer<Fifo<SimplePacket>, Fred>;
 
-    /// A buffer that took packets of 500 bytes, of these flows, at once, and why some of them were dropped.
+    /// A buffer that got packets of 500 bytes of these flows at once, with the flows and reasons of the
+    /// drops.
     fn filled(params: &FredParams, flows: &[u32]) -> (Filled, Vec<(u32, DropReason)>) {
         let mut queue = Buffer::new(Fifo::new(), fred(params));
         let mut log = Log::default();
@@ -286,7 +286,7 @@ mod tests {
         let params = FredParams { max_p: Ratio::ONE, min_q: Packets::new(4), ..params() };
         let mut fred = fred(&params);
         fred.average.update(Time::ZERO, 18.0);
-        // Six active flows: avgcq = 3 and min_q = 4 rules.
+        // Six active flows: avgcq = 3, and min_q = 4 applies.
         fred.n_active = 6;
         fred.flows = [3, 4].map(|qlen| Flow { qlen, strike: 0 }).to_vec();
         assert_eq!(fred.judge(FlowId(0)), None);

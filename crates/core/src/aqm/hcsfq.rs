@@ -2,67 +2,69 @@
 //! customer among its flows, with state for customers and none for flows.
 //!
 //! Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI
-//! 2021. The idea is theirs: rates of flows come in labels, a router keeps state for the inner nodes of the
-//! tree only. The loops below are those of CSFQ, written anew from Stoica, Shenker, Zhang, SIGCOMM 1998.
+//! 2021. The idea is theirs: labels carry the rates of flows, and a router keeps state for the inner nodes of
+//! the tree only. The loops below are those of CSFQ, written anew from Stoica, Shenker, Zhang, SIGCOMM 1998.
 //!
 //! A link of rate C has customers n of weight W_n, which have flows i of weight w_i and rate r_i. A_n is the
-//! rate at which customer n arrives here, measured here.
+//! arrival rate of customer n, measured here.
 //!
-//! - The root: FS is such that Σ_n min(A_n, W_n FS) = C. Customer n may have C_n = W_n FS. With the papers' law it may have
-//!   C while not more than C arrives.
+//! - The root: FS is such that Σ_n min(A_n, W_n FS) = C. Customer n may use C_n = W_n FS. With the papers'
+//!   law it may use C while arrivals do not exceed C.
 //! - A customer: FS_n is such that Σ_i min(r_i, w_i FS_n) = C_n, over its own flows.
 //! - A packet carries the label r_i / w_i. It is dropped with probability max(0, 1 - FS_n / label) and leaves
 //!   with min(label, FS_n).
 //!
-//! A flow may be guaranteed g_i. W_n is what the customer pays for, so its flows have their guarantees within that, and
-//! beyond it only where it is too small. G_n is the rate of its packets that guarantees cover, measured here.
+//! A flow may have a guarantee g_i. The customer pays for W_n, so the guarantees of its flows are served
+//! within this part, and raise it only if it is too small. G_n is the rate of the customer's packets that
+//! guarantees cover, measured here.
 //!
 //! - The root: FS is such that Σ_n min(A_n, C_n) = C with C_n = max(W_n FS, G_n).
-//! - A customer: Σ_i min(r_i, g_i + w_i FS_n) = C_n, as of MCSFQ in front of a link of rate C_n.
-//! - A packet that a guarantee covers carries the label 0, and is dropped by the full buffer only.
+//! - A customer: Σ_i min(r_i, g_i + w_i FS_n) = C_n, as in MCSFQ for a link of rate C_n.
+//! - A packet that a guarantee covers carries the label 0, and is dropped only by the full buffer.
 //!
-//! So a core needs no state of flows for guarantees either. Two other divisions were considered. With guarantees served
-//! before all customers, C_n = G_n + W_n FS, a customer gains by naming guarantees. With C_n = W_n FS a guarantee would
-//! not be one where customers come and go.
+//! Guarantees thus need no flow state in a core either. Two other divisions were considered. With guarantees
+//! served before all customers, C_n = G_n + W_n FS, a customer gains by declaring guarantees. With C_n = W_n
+//! FS a guarantee would not hold when customers come and go.
 //!
-//! Both equations are solved by the loop of [`fair_share`], which needs to know
-//! F, the rate that its share lets through:
+//! Both equations are solved by the loop of [`fair_share`], which needs F, the rate that its share lets
+//! through:
 //! - The root's F averages what would pass if a customer were one flow of CSFQ with the label A_n / W_n: a
-//!   draw for each packet, which decides nothing else.
+//!   draw for each packet, which has no other effect.
 //! - A customer's F averages what does pass.
 //!
-//! So the root is CSFQ by itself, and a customer is CSFQ in front of a link of rate C_n: one loop after the
-//! other. If the root averaged what passes, it would wait for the loops of the customers, which wait for it:
-//! two integrators with the same K_c in one loop, each correcting what the other is about to correct.
+//! The root is thus CSFQ by itself, and a customer is CSFQ for a link of rate C_n: two loops in series. If
+//! the root averaged what passes, it would wait for the loops of the customers, which wait for it: two
+//! integrators with the same K_c in one loop, each correcting what the other is about to correct.
 //!
 //! Choices:
-//! - When C_n changes, FS_n and F of a customer that sends more are multiplied by as much, at once: for one
-//!   whose flows are all held back this is the solution, and others are corrected by their loop. Otherwise each
-//!   change of the root would take a second K_c to arrive.
-//! - By queueing delay (`target_delay`) C_n is W_n FS also while less than C arrives: FS does not fall then, and above all
-//!   labels it limits no flow. TCP arrives at C on average, so that C_n would go to C and back within milliseconds, and
-//!   with it F of those customers that are above their part just then: with thirty customers thirty times what arrives,
-//!   for which FS_n is halved in each of the next windows.
-//! - By queueing delay a customer that sends less than C_n is not dropped from: the queue is that of all customers.
-//! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not on the edge of being so.
-//!   FS_n is bounded by C for a weight of 1; bounded by C_n a customer with one flow would lose half of the
-//!   noise.
-//! - A customer that falls silent leaves the root's F; FS grows and the others have what it leaves.
-//! - A full buffer lowers FS, and FS_n if customer n, whose packet it was, sends more than C_n.
-//! - Readings of CSFQ are those of 1998, but for what is guaranteed, which is estimated and set aside.
-//! - For the root a customer with G_n above W_n FS is what its guarantees cover: that passes and is set aside, the rest
-//!   does not pass. Others are one flow each, whatever their labels say. Drawn with probability 1 - C_n / A_n instead,
-//!   the sum would be the same, but FS would be scaled as if G_n followed it, and the loop would need many windows where
-//!   much is guaranteed.
-//! - Packets of a debt (see [`rate_label`](crate::mark::rate_label)) count as guaranteed: a guarantee covers them, only
-//!   later. The core takes a label of 1 for one where the customer has guaranteed packets as well.
-//! - A customer whose guarantees take all of C_n leaves its other flows a hundredth of that.
-//! - The customer of each flow is in a table by flow number, like the weights; on live traffic a classifier by address
-//!   ranges or VLANs fills it. Packets add nothing to it. A flow that is not in it belongs to one more
-//!   customer of weight 1, [`CustomerId::OTHERS`], together with all others of its kind: if each were a
-//!   customer of its own, packets would create state, and opening flows would pay off. Without a
-//!   table flows share as with CSFQ, with one loop more and a percent less of the link.
-//! - Labels, and what `role` and `egress` do, are as in [`csfq`](super::csfq).
+//! - When C_n changes, FS_n and F of a customer that sends more are multiplied by the same factor at once.
+//!   For a customer whose flows are all limited this is the solution; others are corrected by their loop.
+//!   Otherwise each change of the root would need a second K_c to take effect.
+//! - By queueing delay (`target_delay`) C_n is W_n FS also while arrivals are below C: FS does not fall then,
+//!   and above all labels it limits no flow. The mean arrival rate of TCP is C, so that C_n would alternate
+//!   between C and its part within milliseconds. F of customers that exceed their part at that moment would
+//!   alternate too: with thirty customers F would be thirty times the arrivals, and FS_n would be halved in
+//!   each of the next windows.
+//! - By queueing delay a customer that sends less than C_n has no drops: the queue belongs to all customers.
+//! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not at the edge of congestion.
+//!   FS_n is bounded by C for a weight of 1. With the bound C_n a customer with one flow would lose half of
+//!   the noise.
+//! - A silent customer leaves the root's F; FS grows and the others get the rest.
+//! - A full buffer lowers FS, and FS_n if customer n, which sent the packet, sends more than C_n.
+//! - The readings of CSFQ are those of 1998, except that guaranteed traffic is estimated and set aside.
+//! - For the root a customer with G_n above W_n FS is its guaranteed traffic, which passes and is set aside,
+//!   and the rest does not pass. Other customers are one flow each, whatever their labels. If drawn with
+//!   probability 1 - C_n / A_n instead, the sum would be the same, but FS would be scaled as if G_n followed
+//!   it, and the loop would need many windows where large guarantees exist.
+//! - Packets of a debt (see [`rate_label`](crate::mark::rate_label)) count as guaranteed: a guarantee covers
+//!   them, only later. The core takes a label of 1 for a debt if the customer has guaranteed packets as well.
+//! - A customer whose guarantees use all of C_n leaves its other flows a hundredth of C_n.
+//! - A table by flow number holds the customer of each flow, like the weights; on live traffic a classifier
+//!   by address ranges or VLANs fills it. Packets add nothing to the table. All flows without an entry belong
+//!   together to one more customer of weight 1, [`CustomerId::OTHERS`]: if each were a customer of its own,
+//!   packets would create state, and opening flows would pay off. Without a table flows share as with CSFQ,
+//!   with a second loop and a percent less of the link.
+//! - Labels, `role` and `egress` are as in [`csfq`](super::csfq).
 //!
 //! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 490 bytes per
 //! customer, 4 bytes per flow in the table, 40 bytes per flow at the edge, 128 more per guarantee.
@@ -117,9 +119,9 @@ params! {
         egress: bool = EGRESS,
         ..EDGE.1,
         reserve: Ratio = RESERVE.in_paper("0%"),
-        /// How the edge measures rates and writes labels.
+        /// Settings for rates and labels at the edge.
         edge: RateLabelParams => RateLabelParams::from_args,
-        /// How the fair shares are estimated: with the readings of 1998, but for what is guaranteed.
+        /// Settings for the estimates of fair shares: the readings of 1998, except for guaranteed traffic.
         fair_share: FairShareParams => FairShareParams::from_args,
     }
     check: |params: &Self, args| {
@@ -132,20 +134,20 @@ params! {
 /// A customer: an inner node of the tree.
 #[derive(Clone, Debug)]
 struct Customer {
-    /// W_n.
+    /// W_n, the weight.
     weight: Weight,
-    /// FS_n, in front of C_n.
+    /// FS_n, the fair share of C_n.
     share: FairShareEstimator,
 }
 
 /// The root of the tree.
 #[derive(Clone, Debug)]
 struct Root {
-    /// A_n, labels of customers as if each were a flow.
+    /// A_n, with labels for customers as if each were a flow.
     arrivals: RateLabels,
-    /// FS, in front of C.
+    /// FS, the fair share of C.
     share: FairShareEstimator,
-    /// Guaranteed packets of all customers; moved by these only.
+    /// The rate of guaranteed packets of all customers; updated by these only.
     guaranteed: Exponentials<1>,
     random: Stream,
 }
@@ -159,11 +161,11 @@ pub struct Hcsfq {
     egress: bool,
     reserve: Reserve,
     format: Format,
-    /// r_i of the flows that are labelled here.
+    /// r_i, the rates of the flows that are labelled here.
     edge: RateLabels,
-    /// n, by flow.
+    /// n, the customer, by flow.
     customer_of: Vec<CustomerId>,
-    /// By number; never empty.
+    /// The customers by number; never empty.
     customers: Vec<Customer>,
     root: Box<Root>,
     random: Stream,
@@ -177,7 +179,8 @@ impl Customer {
 }
 
 impl Root {
-    /// The root's equation, for a packet of customer `n`: whether it would pass is drawn, and forgotten.
+    /// Updates the root for a packet of customer `n`: a draw decides whether the packet would pass, with no
+    /// effect on the packet.
     fn update(&mut self, now: Time, n: usize, customer: &Customer, packet: Arrival) {
         let unknown = self.share.accepted_rate() / 2.0;
         let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size, unknown);
@@ -192,7 +195,7 @@ impl Root {
         self.share.update(now, Arrival { label, dropped, ..packet });
     }
 
-    /// Whether more than a thousandth of the link is guaranteed packets.
+    /// Whether guaranteed packets use more than a thousandth of the link.
     fn has_guarantees(&self, now: Time) -> bool {
         let [rate] = self.guaranteed.rates(now);
         rate > self.share.link() * 0.001
@@ -200,7 +203,7 @@ impl Root {
 }
 
 impl Hcsfq {
-    /// HCSFQ in front of a link of `link_rate`. One stream decides about drops, one draws for the root, and one marks
+    /// HCSFQ for a link of `link_rate`. One stream decides about drops, one draws for the root, and one marks
     /// guarantees.
     #[must_use]
     pub fn new(
@@ -212,7 +215,7 @@ impl Hcsfq {
         let share = FairShareEstimator::new(&params.fair_share, link_rate);
         let labels = RateLabels::new(&params.edge, marking);
         let root = Root {
-            // Customers are guaranteed nothing by themselves, so that this draws nothing.
+            // Customers themselves have no guarantees, so that this stream draws nothing.
             arrivals: labels.clone(),
             share: share.clone(),
             guaranteed: Exponentials::new(params.fair_share.k_alpha, [0.0], Time::ZERO),
@@ -241,13 +244,13 @@ impl Hcsfq {
         hcsfq
     }
 
-    /// The place of the customer that `flow` belongs to.
+    /// The place of `flow`'s customer.
     fn customer(&self, flow: FlowId) -> usize {
         let n = self.customer_of.get(flow.slot()).map_or(0, |customer| customer.0 as usize);
         if n < self.customers.len() { n } else { 0 }
     }
 
-    /// C_n; with the papers' law C while not more than that arrives in all.
+    /// C_n; with the papers' law C while total arrivals do not exceed C.
     fn capacity(&self, n: usize) -> f64 {
         let c = self.root.share.link();
         let customer = &self.customers[n];
@@ -259,20 +262,20 @@ impl Hcsfq {
         }
     }
 
-    /// What counts of a label of customer `n`: a debt is covered by a guarantee too.
+    /// The label that counts for customer `n`: a guarantee covers a debt too.
     fn counted(&self, n: usize, label: RateLabel) -> RateLabel {
         let is_debt = self.reserve.is_debt(label) && self.customers[n].share.guaranteed_rate() > 0.0;
         if is_debt { RateLabel::Guaranteed } else { label }
     }
 
-    /// Whether the room that `backlog` leaves is kept for guaranteed packets, and this is another.
+    /// Whether the room beyond `backlog` is reserved for guaranteed packets and `label` is not one of them.
     fn is_reserved(&self, now: Time, label: RateLabel, filled: f64) -> bool {
         self.reserve.is_closed(label, filled) && self.root.has_guarantees(now)
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for Hcsfq {
-    // As in CSFQ.
+    // Not inlined, for the reason in CSFQ.
     #[inline(never)]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let n = self.customer(packet.flow());

@@ -1,9 +1,9 @@
-//! Drop from front: the packet that arrives joins a full buffer, and the packet that would be served next
-//! leaves.
+//! Drop from front: an arriving packet joins a full buffer, and the packet that would be served next is
+//! dropped.
 //!
 //! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The
-//! sender learns of the loss a queueing delay earlier than by tail drop. Deviation: a packet larger than the
-//! whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
+//! sender learns of the loss a queueing delay earlier than with tail drop. Deviation: a packet larger than
+//! the whole buffer is dropped as overflow; otherwise it would empty the buffer in vain.
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
@@ -94,7 +94,8 @@ mod tests {
         for (id, size) in [(1, 100), (2, 100), (3, 100), (4, 150), (5, 301)] {
             queue.enqueue(Time::ZERO, packet(id, id, size), &mut log);
         }
-        // 100 + 100 + 100 + 150 = 450: two heads must go before 300 hold. Packet 5 alone exceeds the buffer.
+        // 100 + 100 + 100 + 150 = 450: two heads must be dropped to fit 300. Packet 5 alone exceeds the
+        // buffer.
         let push_out = DropReason::PushOut;
         let dropped = [(1, push_out), (2, push_out), (5, DropReason::Overflow)];
         assert_eq!(log.dropped, dropped.map(|(id, reason)| (Time::ZERO, id, reason)));

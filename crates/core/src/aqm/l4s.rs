@@ -1,25 +1,28 @@
-//! Marks in place of drops, for senders that answer each mark in proportion (L4S): what CSFQ, PFD and TRED share, and
-//! [`Ramp`], which PFD and DualPI2 share.
+//! Marks instead of drops, for senders that respond to each mark in proportion (L4S): the common part of
+//! CSFQ, PFD and TRED, and [`Ramp`], which PFD and DualPI2 share.
 //!
-//! De Schepper, Briscoe, White, RFC 9332; De Schepper, Briscoe, RFC 9331 section 5 (what a network element does). A classic sender
-//! that loses with probability p_C has a window of some 1.7 / sqrt(p_C), a scalable one that is marked with p_L one of 2 / p_L
-//! (RFC 9332 section 2.1). One queue gives both the same rate if the scalable one is marked by the root:
+//! De Schepper, Briscoe, White, RFC 9332; De Schepper, Briscoe, RFC 9331 section 5 (behaviour of network
+//! elements). A classic sender with a loss probability p_C has a window of some 1.7 / sqrt(p_C), a scalable
+//! one with a mark probability p_L has 2 / p_L (RFC 9332 section 2.1). In one queue both get the same rate if
+//! the scalable one is marked by the square root:
 //!
 //! ```text
 //! p_L = k sqrt(p_C), k = 2                      (1)   RFC 9332 (1): p_C = (p_L / k)^2
 //! ```
 //!
-//! with p_C what the discipline has for the packet anyway: the excess of its flow over the share, an early drop. Packets that are
-//! ECT(1) or CE (RFC 9331 section 5.1) are marked by (1) and not dropped. All others, ECT(0) too, are dropped with p_C as ever.
+//! with p_C as the discipline computes it without L4S: for the excess of the flow over the share, or for an
+//! early drop. Packets that are ECT(1) or CE (RFC 9331 section 5.1) are marked by (1) and not dropped. All
+//! others, ECT(0) too, are dropped with p_C.
 //!
-//! Where (1) reaches 1, at p_C = 1/k² = 1/4, more marks say no more: the sender does not answer, or its share is below two packets
-//! a round trip. From there on L4S packets are dropped with p_C as all others, and what remains is marked (RFC 9332 section
-//! 4.2.3, and overload in appendix A.2).
+//! Where (1) reaches 1, at p_C = 1/k² = 1/4, marks carry no more information: the sender is unresponsive, or
+//! its share is below two packets a round trip. Above that, L4S packets are dropped with p_C like all others,
+//! and the rest is marked (RFC 9332 section 4.2.3, and overload in appendix A.2).
 //!
-//! (1) keeps shares, not delays: in one queue a scalable flow waits as long as the others. Where the scheduler gives each flow a
-//! queue of its own, [`Ramp`] marks by what an L4S packet has waited itself (RFC 9332 appendix A.1, `laqm`).
+//! (1) keeps shares, not delays: in one queue a scalable flow waits as long as the others. If the scheduler
+//! gives each flow a queue of its own, [`Ramp`] marks by the sojourn time of an L4S packet (RFC 9332 appendix
+//! A.1, `laqm`).
 //!
-//! Cost: a branch for other packets; for one of L4S a root and a random number.
+//! Cost: a branch for classic packets; a root and a random number for an L4S packet.
 
 use crate::param::Param;
 use crate::random::Stream;
@@ -34,29 +37,29 @@ pub(crate) const L4S: Param = Param::of("false", "chosen: the papers drop").doc(
 /// RFC 9332 appendix A.1: k, recommended for the Internet.
 const K: f64 = 2.0;
 
-/// The signal that a packet of L4S gets.
+/// The signal to an L4S packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// None.
+    /// No signal.
     Spared,
-    /// It is marked.
+    /// A mark.
     Marked,
-    /// It is dropped.
+    /// A drop.
     Dropped,
 }
 
-/// p_L.
+/// p_L, the mark probability.
 pub(super) fn marking(p_c: f64) -> f64 {
     K * libm::sqrt(p_c)
 }
 
-/// Whether marks say no more at `p_c`, so that drops have to.
+/// Whether marks carry no more information at `p_c`, so that drops are needed.
 pub(super) fn is_overload(p_c: f64) -> bool {
     p_c >= 1.0 / (K * K)
 }
 
-/// What happens to a packet of L4S that would be dropped with probability `p_c`.
-// RFC 9332 appendix A.2, `dualpi2_dequeue`
+/// The signal to an L4S packet that would be dropped with probability `p_c` (RFC 9332 appendix A.2,
+/// `dualpi2_dequeue`).
 pub(super) fn signal(p_c: f64, random: &mut Stream) -> Signal {
     let drawn = random.uniform();
     if is_overload(p_c) {
@@ -65,21 +68,20 @@ pub(super) fn signal(p_c: f64, random: &mut Stream) -> Signal {
     if drawn < marking(p_c) { Signal::Marked } else { Signal::Spared }
 }
 
-/// The probability of a mark by the packet's own delay: none up to a threshold, and 1 from a little more on.
+/// The mark probability by the packet's own delay: 0 up to a threshold, rising to 1 shortly above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ramp {
     /// minTh.
     pub min_th: Span,
-    /// By how much more the probability rises to 1; zero is a step.
+    /// The span over which the probability rises to 1; zero is a step.
     pub range: Span,
 }
 
 impl Ramp {
-    /// RFC 9332 appendix A.1.
+    /// The parameters of RFC 9332 appendix A.1.
     pub(crate) const DEFAULT: Self = Self { min_th: Span::from_micros(800), range: Span::from_micros(400) };
 
-    /// For a packet that has waited for `sojourn`.
-    // RFC 9332 appendix A.1, `laqm`
+    /// The mark probability after a wait of `sojourn` (RFC 9332 appendix A.1, `laqm`).
     pub(crate) fn at(self, sojourn: Span) -> f64 {
         if sojourn >= self.min_th + self.range {
             1.0
@@ -95,7 +97,7 @@ impl Ramp {
 mod tests {
     use super::*;
 
-    /// Marked, dropped, of 20,000 that would be dropped with `p_c`.
+    /// The marked and the dropped share of 20,000 packets that would be dropped with `p_c`.
     fn of(p_c: f64) -> (f64, f64) {
         let mut random = Stream::new(1, "l4s");
         let signals: [Signal; 20_000] = core::array::from_fn(|_| signal(p_c, &mut random));

@@ -1,17 +1,19 @@
-//! Longest queue drop: when the buffer is too full, the flow that holds most of it for its threshold gives up
-//! its front packet.
+//! Longest queue drop: when the buffer is exceeded, the flow that holds most of it relative to its threshold
+//! loses its front packet.
 //!
 //! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
 //! INFOCOM 1998: the victim has the largest q_i - b_i. Thresholds and readings:
-//! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that
-//! may have twice the rate may hold twice as much; with equal weights that is the longest queue, by either
-//! rule. Of equally long queues one pays by chance, unless `ties = "arrival"`: then the flow whose packet has just arrived, if it is
-//! among them. Where the buffer holds two packets a flow or fewer, that decides who is served.
-//! Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
+//! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that may
+//! have twice the rate may hold twice as much; with equal weights both rules select the longest queue. Among
+//! equally long queues the victim is random; with `ties = "arrival"` it is the flow of the arrival, if it is
+//! among them. If the buffer holds two packets a flow or fewer, this choice decides which flow is served.
+//! Deviation: a packet larger than the whole buffer is dropped as overflow; otherwise it would empty the
+//! buffer in vain.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
-//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time. Behind a FIFO the front packet of a flow has to be
-//! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
+//! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time. Behind a FIFO
+//! the front packet of a flow requires a search; a scheduler with a queue per flow finds it directly.
+//! Parameters: [`ENTRY`].
 
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
@@ -59,13 +61,13 @@ params! {
 /// Longest queue drop at a limit.
 pub type LongestQueueDrop = PushOut<WhenFull>;
 
-/// A packet goes when the buffer holds too much, and nothing but ties is left to chance.
+/// The rule of LQD: a packet is dropped when the buffer is exceeded; only ties are random.
 #[derive(Clone, Debug)]
 pub struct WhenFull(());
 
 impl LongestQueueDrop {
-    /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
-    /// unknown.
+    /// Pushes out beyond the limit, for a link of `link_rate`. `rtts` are the round-trip times by flow; zero,
+    /// or beyond its end: unknown.
     #[must_use]
     pub fn new(params: &LongestQueueDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
@@ -122,8 +124,8 @@ mod tests {
 
     #[test]
     fn of_equally_long_queues_one_pays_by_chance_or_the_arrival() {
-        // Flows 0 to 3 send in turn into a buffer of seven. The eighth packet, the second of flow 3, makes all equally long; the
-        // front packet of flow i is packet i.
+        // Flows 0 to 3 send in turn into a buffer of seven. The eighth packet, the second of flow 3, makes
+        // all queues equally long; the front packet of flow i is packet i.
         let of_equals = |ties, seed| {
             let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
             let limit = Some(Limit::Packets(Packets::new(7)).into());
@@ -145,9 +147,9 @@ mod tests {
 
     #[test]
     fn the_longest_queue_for_its_weight_loses_its_front_packet() {
-        // 4 packets / 1 against 2 / 1: flow 0 gives its front, packet 1.
+        // 4 packets / 1 against 2 / 1: flow 0 loses its front, packet 1.
         assert_eq!(dropped(1.0), [1]);
-        // 4 packets / 4 against 2 / 1: flow 1 gives its front, packet 2.
+        // 4 packets / 4 against 2 / 1: flow 1 loses its front, packet 2.
         assert_eq!(dropped(4.0), [2]);
     }
 }

@@ -20,9 +20,9 @@
 //! | [`pie`] | proportional integral controller | RFC 8033 |
 //! | [`cobalt`] | CoDel with BLUE | Palmei et al. 2019 |
 //!
-//! `l4s.rs` is what the disciplines share that mark L4S packets in place of drops. [`detection`], `average.rs` and `drop_curve.rs` are the
-//! parts of RED that its relatives share, [`occupancy`], [`push_out`] and [`dimensioning`] are what LQD and its relatives share,
-//! [`per_queue`] is what CoDel, PIE and COBALT share.
+//! `l4s.rs` is shared by the disciplines that mark L4S packets instead of dropping them. [`detection`],
+//! `average.rs` and `drop_curve.rs` are shared by RED and its relatives, [`occupancy`], [`push_out`] and
+//! [`dimensioning`] by LQD and its relatives, and [`per_queue`] by CoDel, PIE and COBALT.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -68,39 +68,40 @@ use crate::units::{Rate, Time};
 /// The decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It joins the buffer.
+    /// The packet joins the buffer.
     Accept,
-    /// It is marked "congestion experienced" and joins. Only for packets whose ECN field allows it.
+    /// The packet is marked CE and joins. Only for ECN-capable packets.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop(DropReason),
 }
 
-/// The packet that is pushed out of a buffer that is too full.
+/// The packet that is pushed out of a buffer that holds too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The flow that loses a packet. It must have one in the buffer.
     pub flow: FlowId,
-    /// From which end.
+    /// The end of the flow's queue.
     pub end: End,
-    /// Why.
+    /// The reason in reports.
     pub reason: DropReason,
 }
 
-/// A buffer policy, independent of the scheduler it is combined with.
+/// A buffer policy, independent of the scheduler with which it is combined.
 pub trait BufferPolicy<P: Packet> {
-    /// Decides on `packet` before it joins a buffer that holds `backlog` without it. What is accepted or marked
-    /// does join, with the label that the policy may have given it.
+    /// Decides on `packet` before it joins a buffer that holds `backlog` without it. A packet that is
+    /// accepted or marked joins, with any label that the policy has written.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission;
 
-    /// As [`admit`](BufferPolicy::admit), where the scheduler has a queue for each flow. By default that makes no difference.
+    /// As [`admit`](BufferPolicy::admit), if the scheduler has a queue for each flow. Default: the same
+    /// decision.
     #[inline(always)]
     fn admit_to_flow(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.admit(now, packet, backlog)
     }
 
-    /// After an arrival has joined `scheduler`: the packet to push out, if the buffer is now too full or as an
-    /// early signal to its sender. Called again after each victim until it returns `None`.
+    /// Selects the packet to push out after an arrival has joined `scheduler`, if the buffer holds too much
+    /// or as an early signal to the sender. Called again after each victim until it returns `None`.
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, _scheduler: &S) -> Option<Victim> {
         None
     }
@@ -108,15 +109,15 @@ pub trait BufferPolicy<P: Packet> {
     /// Called with the packet that was pushed out as a [`victim`](BufferPolicy::victim).
     fn pushed_out(&mut self, _packet: &P) {}
 
-    /// Called before the first packet where the scheduler has a queue for each flow: what controls the delay of a queue then controls
-    /// each of them. By default nothing changes.
+    /// Called before the first packet if the scheduler has a queue for each flow: an AQM that controls the
+    /// delay of a queue then controls each of them. Default: no effect.
     fn control_each_flow(&mut self) {}
 
     /// Called with a packet that left the buffer without being served or dropped.
     fn taken_out(&mut self, _packet: &P) {}
 
-    /// Takes the next packet from `scheduler` for transmission, dropping others into `sink` where the policy
-    /// drops at the head of the queue.
+    /// Removes and returns the next packet of `scheduler` for transmission. A policy that drops at the head
+    /// of the queue drops others into `sink`.
     fn dequeue<S: Scheduler<P>>(
         &mut self,
         now: Time,
@@ -126,8 +127,8 @@ pub trait BufferPolicy<P: Packet> {
         scheduler.pop(now)
     }
 
-    /// Whether a packet of any size that comes to the empty buffer and leaves at once is admitted and leaves
-    /// no trace.
+    /// Whether a packet of any size that arrives at the empty buffer and leaves at once is admitted and
+    /// leaves no trace.
     fn is_transparent(&self) -> bool {
         false
     }
@@ -138,28 +139,29 @@ pub trait BufferPolicy<P: Packet> {
     /// Reports named counters and gauges of flows.
     fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 
-    /// The size of the buffer now; none if the policy does not say.
+    /// The present size of the buffer; none if the policy does not report it.
     fn limit(&self) -> Option<Limit> {
         None
     }
 
-    /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
+    /// Sets the size of the buffer. A buffer above the new size drains, or the next arrivals push packets
+    /// out.
     fn set_limit(&mut self, limit: Limit);
 
-    /// Sets the rate of the link, for policies that compute with it.
+    /// Sets the rate of the link, for policies whose decisions depend on it.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// Changes what the policy knows of `flow`. Whether it was [heeded](FlowSetting); by default nothing is.
+    /// Changes a setting of `flow`. Returns whether it is [heeded](FlowSetting). Default: no.
     fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 
-    /// Its part in exchanging reports with other routers, if it has one.
+    /// Its part that exchanges reports with other routers, if it has one.
     fn reporter(&self) -> Option<&sffc::Sffc> {
         None
     }
 
-    /// The same, to change it.
+    /// As [`reporter`](Self::reporter), for changes.
     fn reporter_mut(&mut self) -> Option<&mut sffc::Sffc> {
         None
     }

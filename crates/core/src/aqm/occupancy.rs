@@ -1,26 +1,28 @@
-//! Who holds how much of a shared buffer, and who holds too much: what LQD, RND and PFD have in common.
+//! The backlog of each flow in a shared buffer, and the choice of a victim: the common part of LQD, RND and
+//! PFD.
 //!
-//! Each flow `i` holds q_i of the buffer B and has a *soft threshold* b_i, of which it may hold more while
-//! there is room; the thresholds of all flows add up to B. Suter, Lakshman, Stiliadis, Choudhury 1998;
-//! Srinivasan, Vaidyanathan, Baras, "Fair resource allocation in hybrid network gateways with per-flow
-//! queueing", sections 3 to 5.3.
+//! Each flow `i` holds q_i of the buffer B and has a *soft threshold* b_i, which it may exceed while there is
+//! room; the thresholds of all flows add up to B. Suter, Lakshman, Stiliadis, Choudhury 1998; Srinivasan,
+//! Vaidyanathan, Baras, "Fair resource allocation in hybrid network gateways with per-flow queueing",
+//! sections 3 to 5.3.
 //!
 //! Readings:
 //! - q_i and B are in the unit of the limit, packets or bytes.
-//! - `equal`: b_i = B/n with n the flows that hold a packet, the one that has just arrived included.
+//! - `equal`: b_i = B/n with n the flows that hold a packet, including the flow of the arrival.
 //! - `weights` and `rtt`: b_i = B s_i/Σ s. The sum runs over the flows that are configured or were seen once,
-//!   whether they hold a packet or not, or every threshold would move with every packet. A flow of unknown
-//!   round-trip time has the mean of those that are known.
-//! - Round-trip times come from the backend, which may measure them: a gateway sees the headers of both directions. They are not
-//!   measured here. A queue sees one direction and no header: the time
-//!   from a drop to the retransmission needs sequence numbers, and the pauses between a window and the next,
-//!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
-//!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
-//!   measured, or the queue to see acknowledgements or time stamps (RFC 7323) on their way back.
-//! - Of flows that hold too much in equal measure, chance finds the victim ([`Ties::Random`]). None of the papers says which.
-//!   Where flows hold two packets or fewer, most victims are found among equals, so any rule that goes by numbers of flows would
-//!   starve some; with [`Ties::Arrival`] it is the flow that has just sent, if it is among them.
-//! - With `equal`, q_i/b_i and q_i - b_i name the same victim, the longest queue.
+//!   whether they hold a packet or not; otherwise every threshold would change with every packet. A flow of
+//!   unknown round-trip time has the mean of the known ones.
+//! - Round-trip times come from the backend, which may measure them: a gateway sees the headers of both
+//!   directions. They cannot be measured here. A queue sees one direction and no header. The time from a drop
+//!   to the retransmission needs sequence numbers. The pauses between windows, which show round-trip times in
+//!   one direction of a trace, are filled if the flow has packets waiting, and thresholds matter only then. A
+//!   packet would have to carry its sender's measurement, or the queue to see acknowledgements or time stamps
+//!   (RFC 7323) on their way back.
+//! - Among flows that exceed their thresholds equally, the victim is random ([`Ties::Random`]). None of the
+//!   papers specifies it. If flows hold two packets or fewer, most victims are found among equals, so any
+//!   rule by flow numbers would starve some flows. With [`Ties::Arrival`] the victim is the flow of the
+//!   arrival, if it is among them.
+//! - With `equal`, q_i/b_i and q_i - b_i select the same victim, the longest queue.
 //!
 //! | victim | found by | cost |
 //! |---|---|---|
@@ -29,13 +31,13 @@
 //! | drawn from q_i > b_i, equal thresholds | flows in the order of their lengths, `Ranked` | O(1) |
 //! | drawn from q_i > b_i, other thresholds | the set of these flows, `Set` | O(1) |
 //!
-//! Nothing is kept in order before the first victim is asked for. A changed weight or a flow seen for the
-//! first time changes Σ s and so moves every threshold, as does a changed limit. Where q_i/b_i decides, all
-//! quotients change by one factor, which changes no order: the keys are q_i/s_i, and a weight costs what a
-//! packet costs. With q_i - b_i, or q_i > b_i and unequal thresholds, it costs O(flows) with the next victim.
-//! So does, with any rule, a limit that turns from packets to bytes or back. Memory: 16 bytes per flow, 8 if
-//! it is configured, and up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for the set;
-//! what grows is made for up to twice as many.
+//! There is no index before the first victim is asked for. A changed weight or a flow seen for the first time
+//! changes Σ s and so every threshold, as does a changed limit. With q_i/b_i, all quotients change by one
+//! factor, which changes no order: the keys are q_i/s_i, and a weight costs as much as a packet. With q_i -
+//! b_i, or q_i > b_i and unequal thresholds, it costs O(flows) with the next victim. So does, with any rule,
+//! a limit that changes from packets to bytes or back. Memory: 16 bytes per flow, 8 if it is configured, and
+//! up to 23 for the tournament, 21 for the sums, 12 for the order or 8 for the set; vectors that grow are
+//! allocated for up to twice as many flows.
 
 use alloc::vec::Vec;
 use core::mem::discriminant;
@@ -52,19 +54,19 @@ use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
 
 choice! {
-    /// What the soft thresholds of the flows are in proportion to.
+    /// The measure to which the soft thresholds of flows are proportional.
     pub enum Thresholds {
-        /// Nothing: those of the flows that hold a packet are equal.
+        /// None: the thresholds of flows that hold a packet are equal.
         Equal = "equal",
         /// The weights of the flows.
         Weights = "weights",
-        /// Their round-trip times, as far as the backend knows them.
+        /// Their round-trip times, if the backend knows them.
         Rtt = "rtt",
     }
 }
 
 choice! {
-    /// How the flow that gives up a packet is found.
+    /// The choice of the flow that loses a packet.
     pub enum Choice {
         /// The largest q_i/b_i.
         Ratio = "ratio",
@@ -72,7 +74,7 @@ choice! {
         Difference = "difference",
         /// At random, in proportion to q_i/b_i.
         Proportional = "proportional",
-        /// At random from the flows with q_i > b_i, each as likely as the others.
+        /// At random from the flows with q_i > b_i, uniformly.
         Uniform = "uniform",
     }
 }
@@ -83,48 +85,48 @@ pub(crate) const THRESHOLDS: Param = Param::of("weights", "chosen: flows that ma
     .doc("What soft thresholds are in proportion to; `rtt` is equal where no round-trip time is known.");
 
 choice! {
-    /// Which of several flows that hold too much in equal measure gives up a packet.
+    /// The choice among flows that exceed their thresholds equally.
     pub enum Ties {
-        /// One of them by chance.
+        /// One of them at random.
         Random = "random",
-        /// The one whose packet has just arrived if it is among them, else one of them by chance.
+        /// The flow of the arrival if it is among them, else one of them at random.
         Arrival = "arrival",
     }
 }
 
-/// What each flow holds of a shared buffer.
+/// The backlog of each flow in a shared buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Occupancy {
     measure: Measure,
     flows: Vec<Flow>,
     /// q_size.
     held: Backlog,
-    /// n: the flows that hold a packet.
+    /// n, the number of flows that hold a packet.
     active: u64,
-    /// Whether thresholds have moved in a way that changes keys, and `index` is to be made anew.
+    /// Whether thresholds have changed in a way that changes keys, so that `index` must be rebuilt.
     thresholds_moved: bool,
     index: Index,
     ties: Ties,
-    /// Of the chance that decides between equals.
+    /// The seed of the random choice among equals.
     seed: u64,
     /// The flow whose packet arrived last.
     arrived: usize,
-    /// How often `index` was made anew.
+    /// The number of times that `index` was rebuilt.
     #[cfg(test)]
     rebuilds: u32,
 }
 
-/// How many times as long or as short the mean round-trip time may become before flows of unknown ones follow it. Chosen: well
-/// within the range of round-trip times, which is thousands.
+/// The factor by which the mean round-trip time may change before flows of unknown ones follow it. Chosen:
+/// small compared to the range of round-trip times, which is thousands.
 const DRIFT: f64 = 2.0;
 
-/// q_i. All that a packet touches here of a flow that is not among the longest; none lies across two lines of
-/// the cache.
+/// q_i. The only state here that a packet of a flow touches that is not among the longest; none lies across
+/// two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 struct Flow(Backlog);
 
-/// How much a flow may hold, and how much is too much.
+/// The thresholds of flows, and the excess over them.
 #[derive(Clone, Debug)]
 struct Measure {
     limit: Limit,
@@ -134,9 +136,9 @@ struct Measure {
     shares: Vec<f64>,
     /// The share of flows without one.
     default_share: f64,
-    /// Σ s, unless thresholds have moved; for choices that depend on it.
+    /// Σ s, unless thresholds have changed; kept for choices that depend on it.
     sum: f64,
-    /// Whether all shares are equal; kept as `sum` is, but for all choices.
+    /// Whether all shares are equal; updated like `sum`, but for all choices.
     even: bool,
 }
 
@@ -149,13 +151,13 @@ enum Index {
 }
 
 impl Measure {
-    /// In the unit of the limit.
+    /// A backlog in the unit of the limit.
     fn of(&self, held: Backlog) -> f64 {
         let q = match self.limit {
             Limit::Packets(_) => held.packets.get(),
             Limit::Bytes(_) => held.bytes.get(),
         };
-        // Far below 2^63, and converted from a signed number at once.
+        // Far below 2^63, so one signed conversion is enough.
         q as i64 as f64
     }
 
@@ -171,7 +173,7 @@ impl Measure {
         self.shares.get(flow).copied().filter(|share| *share > 0.0).unwrap_or(self.default_share)
     }
 
-    /// Sums up the shares of so many flows.
+    /// Sums the shares of the first `flows` flows.
     fn sum_up(&mut self, flows: usize) {
         self.sum = (0..flows).map(|flow| self.share(flow)).sum();
         self.even = (0..self.shares.len()).all(|flow| self.share(flow) == self.default_share);
@@ -182,12 +184,12 @@ impl Measure {
         self.capacity() / self.sum * self.share(flow)
     }
 
-    /// Whether B/Σ s decides who is the victim: of q_i/b_i = q_i/s_i Σ s/B it is a common factor.
+    /// Whether the victim depends on B/Σ s: in q_i/b_i = q_i/s_i Σ s/B it is a common factor.
     const fn depends_on_sum(&self) -> bool {
         matches!(self.choice, Choice::Difference | Choice::Uniform)
     }
 
-    /// By how much a flow that holds something is the longest; equal shares say nothing.
+    /// The key of a flow with a backlog in the order of victims; equal shares do not matter.
     fn excess(&self, flow: usize, held: Backlog) -> Option<f64> {
         let q = self.of(held);
         let excess = match self.choice {
@@ -225,19 +227,20 @@ impl Occupancy {
         }
     }
 
-    /// The same with this choice between equals, by a seed that `random` gives.
+    /// Sets the choice among equals, with a seed drawn from `random`.
     pub fn with_ties(mut self, ties: Ties, mut random: Stream) -> Self {
         (self.ties, self.seed) = (ties, random.below(u64::MAX));
         self
     }
 
-    /// Whether a packet that arrives fits into the empty buffer. One that does not is dropped, rather than emptying the buffer for nothing.
+    /// Whether an arriving packet fits into the empty buffer. One that does not is dropped; otherwise it
+    /// would empty the buffer in vain.
     #[inline]
     pub fn fits<P: Packet>(&self, packet: &P) -> bool {
         self.measure.limit.admits(packet, Backlog::EMPTY)
     }
 
-    /// Counts in a packet that joins the buffer.
+    /// Adds a packet that joins the buffer.
     #[inline]
     pub fn add<P: Packet>(&mut self, packet: &P) {
         let flow = self.find(packet.flow());
@@ -250,7 +253,7 @@ impl Occupancy {
         self.note(flow, before);
     }
 
-    /// Counts out a packet that has left `flow`.
+    /// Subtracts a packet that has left `flow`.
     pub fn remove<P: Packet>(&mut self, flow: FlowId, packet: &P) {
         let flow = flow.slot();
         let Flow(held) = &mut self.flows[flow];
@@ -261,18 +264,18 @@ impl Occupancy {
         self.note(flow, before);
     }
 
-    /// Whether the buffer, which holds `backlog`, holds too much.
+    /// Whether `backlog`, the content of the buffer, exceeds the limit.
     pub fn is_exceeded(&self, backlog: Backlog) -> bool {
         debug_assert_eq!(self.held, backlog, "the flows hold what the buffer holds");
         self.measure.limit.is_exceeded_by(self.held)
     }
 
-    /// n: the flows that hold a packet.
+    /// n, the number of flows that hold a packet.
     pub const fn active(&self) -> u64 {
         self.active
     }
 
-    /// What `flow` holds.
+    /// The backlog of `flow`.
     pub fn held_by(&self, flow: FlowId) -> Backlog {
         self.flows.get(flow.slot()).map_or(Backlog::EMPTY, |flow| flow.0)
     }
@@ -297,10 +300,9 @@ impl Occupancy {
         self.measure.capacity()
     }
 
-    /// The flow that has to give up a packet, as chosen by `uniform`, a number in [0, 1), if chance decides.
-    /// There is one whenever the buffer is exceeded: of numbers that add up to more than B = Σ b_i, one is
-    /// above its b_i.
-    // Apart: with it, each arrival saves all registers.
+    /// The flow that loses a packet; a random choice uses `uniform`, a number in [0, 1). There is one
+    /// whenever the buffer is exceeded: if numbers add up to more than B = Σ b_i, one is above its b_i. Not
+    /// inlined: otherwise each arrival saves all registers.
     #[inline(never)]
     pub fn choose(&mut self, uniform: impl FnOnce() -> f64) -> Option<FlowId> {
         if self.thresholds_moved {
@@ -311,7 +313,7 @@ impl Occupancy {
         let flow = match index {
             Index::Longest(longest) => {
                 let one = longest.largest(flows.len(), excess);
-                // No key is above that of `one`.
+                // No key exceeds that of `one`.
                 let pays = |flow: &usize| *ties == Ties::Arrival && excess(*arrived) == excess(*flow);
                 one.map(|flow| if pays(&flow) { *arrived } else { flow })
             }
@@ -328,7 +330,7 @@ impl Occupancy {
         self.thresholds_moved |= is_other_unit || self.measure.depends_on_sum();
     }
 
-    /// Whether there is use for weights.
+    /// Sets a weight. Returns whether weights are used.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         let is_used = self.measure.thresholds == Thresholds::Weights;
         if is_used {
@@ -337,7 +339,7 @@ impl Occupancy {
         is_used
     }
 
-    /// The round-trip time of `flow` from now on, zero if it is unknown. Whether it is used.
+    /// Sets the round-trip time of `flow`, zero if it is unknown. Returns whether it is used.
     pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
         let is_used = self.measure.thresholds == Thresholds::Rtt;
         if is_used {
@@ -346,8 +348,8 @@ impl Occupancy {
         is_used
     }
 
-    /// What stands for unknown round-trip times from now on, for thresholds that follow them. It is taken over where it is off
-    /// by more than [`DRIFT`]: that costs O(flows). Zero changes nothing.
+    /// Sets the value for unknown round-trip times, for thresholds that follow them. It takes effect if it
+    /// differs by more than [`DRIFT`]: that costs O(flows). Zero changes nothing.
     pub fn set_unknown_rtt(&mut self, rtt: Span) {
         let (old, new) = (self.measure.default_share, rtt.as_nanos() as f64);
         if new > 0.0 && (new > DRIFT * old || old > DRIFT * new) {
@@ -358,14 +360,14 @@ impl Occupancy {
 
     fn set_share(&mut self, flow: FlowId, share: f64) {
         let flow = self.find(flow);
-        // Its key leaves with the old share and comes back with the new one.
+        // The flow's key is removed with the old share and added with the new one.
         let held = core::mem::replace(&mut self.flows[flow], Flow(Backlog::EMPTY));
         self.note(flow, held.0);
         let measure = &mut self.measure;
         measure.shares.resize(measure.shares.len().max(flow + 1), 0.0);
         measure.shares[flow] = share;
         let differs = measure.share(flow) != measure.default_share;
-        // A default of 1 divides nothing: the other keys are the same, even or not.
+        // A default of 1 divides nothing: the other keys stay, even or not.
         let moved = measure.even && differs && measure.default_share != 1.0;
         measure.even &= !differs;
         self.thresholds_moved |= moved || measure.depends_on_sum();
@@ -385,7 +387,7 @@ impl Occupancy {
     #[inline(never)]
     fn grow(&mut self, flows: usize) {
         self.flows.resize(flows, Flow(Backlog::EMPTY));
-        // A further share makes the others smaller. Those that are alike say nothing.
+        // A further share makes the others smaller. Equal shares do not matter.
         self.thresholds_moved |= !self.measure.even && self.measure.depends_on_sum();
     }
 
@@ -408,7 +410,7 @@ impl Occupancy {
         }
     }
 
-    /// The memory that flows take.
+    /// The memory of the flows, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let u32s = |lists: &[&Vec<u32>]| lists.iter().map(|list| list.capacity() * size_of::<u32>()).sum();
@@ -422,10 +424,10 @@ impl Occupancy {
         self.flows.capacity() * size_of::<Flow>() + shares + index
     }
 
-    /// Brings the index up to date with a flow, which held `before`.
+    /// Updates the index for a flow that held `before`.
     #[inline]
     fn note(&mut self, flow: usize, before: Backlog) {
-        // There is no index before the first packet has to go.
+        // There is no index before the first victim.
         if !self.thresholds_moved {
             self.note_change(flow, before);
         }
@@ -437,7 +439,7 @@ impl Occupancy {
         longest.change(flow, measure.excess(flow, before), measure.excess(flow, held));
     }
 
-    // Apart: with it, the other index saves all registers for each packet.
+    // Not inlined: with it, the other index saves all registers for each packet.
     #[inline(never)]
     fn note_to_draw(&mut self, flow: usize) {
         let (Flow(held), measure) = (self.flows[flow], &self.measure);
@@ -450,27 +452,27 @@ impl Occupancy {
     }
 }
 
-/// The place `u`, in [0, 1), of a list; none if that is empty.
+/// The element at the position `u`, in [0, 1), of a list; none if the list is empty.
 fn pick(flows: &[u32], u: f64) -> Option<usize> {
     let last = flows.len().checked_sub(1)?;
     Some(flows[((u * flows.len() as f64) as usize).min(last)] as usize)
 }
 
-/// Flows in the order of their lengths, the longest first. Lengths are packets, or cells of 64 bytes that a
-/// queue in bytes has begun (chosen: the smallest Ethernet frame), so that the threshold in bytes is rounded
-/// down to whole cells.
+/// Flows in the order of their lengths, the longest first. Lengths are packets, or the number of cells of 64
+/// bytes that a queue in bytes has begun (chosen: the smallest Ethernet frame), so that the threshold in
+/// bytes is rounded down to whole cells.
 ///
-/// Those of equal length stand together, in no order, and the flows of at least each length are counted. A
-/// flow that grows by one changes places with the first of its length, and then is the last of the next: one
+/// Flows of equal length are adjacent, in no order, and the flows of at least each length are counted. A flow
+/// that grows by one is exchanged with the first of its length, and then is the last of the next: one
 /// exchange and one count, as in the bin sort of Batagelj, Zaversnik 2003. The flows above any threshold are
-/// the first so many, wherever that moves.
+/// a prefix, wherever the threshold moves.
 #[derive(Clone, Debug, Default)]
 struct Ranked {
     order: Vec<u32>,
-    /// Where each flow stands in `order`, and its length.
+    /// The place of each flow in `order`, and its length.
     place: Vec<u32>,
     length: Vec<u32>,
-    /// By length: the number of flows that are longer.
+    /// The number of flows that are longer, by length.
     longer: Vec<u32>,
 }
 
@@ -504,7 +506,7 @@ impl Ranked {
         }
     }
 
-    /// Lets `flow` change places with the one at `place`.
+    /// Exchanges `flow` with the flow at `place`.
     fn exchange(&mut self, flow: usize, place: u32) {
         let from = core::mem::replace(&mut self.place[flow], place);
         let other = core::mem::replace(&mut self.order[place as usize], flow as u32);
@@ -529,7 +531,7 @@ impl Ranked {
 #[derive(Clone, Debug, Default)]
 struct Set {
     members: Vec<u32>,
-    /// Where each flow stands in `members`.
+    /// The place of each flow in `members`.
     place: Vec<Option<NonZeroU32>>,
 }
 

@@ -1,14 +1,17 @@
-//! An AQM on each queue: what CoDel, PIE and COBALT share, whether they control one queue or many.
+//! An AQM on each queue: the common part of CoDel, PIE and COBALT, whether they control one queue or many.
 //!
-//! A delay-based AQM controls a queue whose packets wait for each other. Behind a FIFO that is the whole buffer. Behind a scheduler with
-//! a queue for each flow it is the queue of the flow, as in RFC 8290: the delays of flows then differ, and one state for all of them
-//! takes a fast flow's short delay for the end of a slow flow's standing queue.
+//! A delay-based AQM controls a queue whose packets wait for each other. Behind a FIFO this is the whole
+//! buffer. Behind a scheduler with per-flow queues it is the queue of the flow, as in RFC 8290: the delays of
+//! flows then differ, and a common state would take a fast flow's short delay for the end of a slow flow's
+//! standing queue.
 //!
-//! [`Control`] is an algorithm, `dequeue` runs it for a discipline that holds the queues itself (FQ-CoDel, FQ-PIE, CAKE), and
-//! [`PerQueue`] is the buffer policy. Behind a scheduler with queues of flows that policy has a state for each flow, and a full buffer
-//! pushes out of the queue that is the longest for its weight, as longest queue drop does: tail drop would let one flow fill the buffer.
+//! [`Control`] is an algorithm. `dequeue` runs it for a discipline that holds the queues itself (FQ-CoDel,
+//! FQ-PIE, CAKE), and [`PerQueue`] is the buffer policy. Behind a scheduler with per-flow queues the policy
+//! has a state for each flow, and a full buffer pushes out of the queue that is longest for its weight, as
+//! longest queue drop does: tail drop would let one flow fill the buffer.
 //!
-//! Cost behind such a scheduler: O(log flows) per packet, mostly O(1); the state of the algorithm and at most 55 bytes per flow.
+//! Cost behind such a scheduler: O(log flows) per packet, mostly O(1); the state of the algorithm and at most
+//! 55 bytes per flow.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -23,42 +26,43 @@ use crate::random::Stream;
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than a control law asks for in a packet time.
+/// The maximum number of drops in one call. Chosen: a batch like RFC 8290's 64, far more than a control law
+/// requires in a packet time.
 pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
 
-/// The packet at the head of a queue, as its control sees it.
+/// The state of a queue's head, as its control sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    /// How long it has waited.
+    /// The sojourn time of the packet.
     pub sojourn: Span,
-    /// Whether it is ECN-capable.
+    /// Whether the packet is ECN-capable.
     pub is_capable: bool,
-    /// Bytes behind it in its queue.
+    /// The bytes behind the packet in its queue.
     pub behind: Bytes,
-    /// Bytes behind it in all queues of the link.
+    /// The bytes behind the packet in all queues of the link.
     pub waiting: Bytes,
 }
 
 /// The decision on the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is sent.
+    /// Sends the packet.
     Send,
-    /// It is marked "congestion experienced" and sent.
+    /// Marks the packet CE and sends it.
     Mark,
-    /// It is dropped.
+    /// Drops the packet.
     Drop,
 }
 
 /// An AQM algorithm for one queue. The value holds its parameters.
 pub trait Control: Clone + Debug {
-    /// What it knows of a queue.
+    /// The state for one queue.
     type State: Clone + Debug + Default;
 
-    /// From which end a queue gives up packets for lack of room.
+    /// The end from which an overflowing queue loses packets.
     const OVERFLOW: End = End::Head;
 
-    /// The same with the times that a link of `rate` leaves it.
+    /// The algorithm with its time parameters adapted to a link of `rate`.
     #[must_use]
     fn at(&self, _rate: Rate) -> Self {
         self.clone()
@@ -76,18 +80,18 @@ pub trait Control: Clone + Debug {
         Admission::Accept
     }
 
-    /// Decides on the packet at the head, when it could be sent.
+    /// Decides on the packet at the head when the link could send it.
     fn judge(&self, _state: &mut Self::State, _now: Time, _head: Head, _random: &mut Stream) -> Verdict {
         Verdict::Send
     }
 
-    /// A packet is sent that has waited for `sojourn`; `is_last` if it leaves its queue empty.
+    /// Notes the departure of a packet after `sojourn`; `is_last` if its queue is empty then.
     fn departed(&self, _state: &mut Self::State, _now: Time, _sojourn: Span, _is_last: bool) {}
 
-    /// The queue is empty when a packet of it could be sent.
+    /// Notes that the queue is empty when the link could send a packet of it.
     fn found_empty(&self, _state: &mut Self::State) {}
 
-    /// The queue loses a packet because the buffer is full.
+    /// Notes that the queue loses a packet because the buffer is full.
     fn overflowed(&self, _state: &mut Self::State, _now: Time) {}
 
     /// Reports named counters and gauges of a queue.
@@ -96,17 +100,18 @@ pub trait Control: Clone + Debug {
 
 /// A queue from which an algorithm takes packets.
 pub trait Source<P> {
-    /// Takes the head.
+    /// Removes and returns the head.
     fn pop(&mut self) -> Option<Queued<P>>;
-    /// Bytes in this queue.
+    /// The bytes in this queue.
     fn behind(&self) -> Bytes;
-    /// Bytes in all queues of the link.
+    /// The bytes in all queues of the link.
     fn waiting(&self) -> Bytes {
         self.behind()
     }
 }
 
-/// Decides on an arrival in front of a buffer of `limit` that holds the first backlog, and a queue of it that holds the second.
+/// Decides on an arrival. The buffer of `limit` holds the first backlog, and the packet's own queue the
+/// second.
 #[inline(always)]
 fn admit<P: Packet, C: Control>(
     control: &C,
@@ -124,7 +129,7 @@ fn admit<P: Packet, C: Control>(
     control.admit(state, now, packet, held, random)
 }
 
-/// Takes the next packet of a queue; drops others first.
+/// Removes and returns the next packet of a queue; may drop others first.
 #[inline(always)]
 pub(crate) fn dequeue<P: Packet, C: Control>(
     control: &C,
@@ -137,7 +142,7 @@ pub(crate) fn dequeue<P: Packet, C: Control>(
     dequeue_after(0, control, state, now, source, random, sink)
 }
 
-/// As [`dequeue`], after so many drops.
+/// As [`dequeue`], after a number of drops.
 #[inline(always)]
 fn dequeue_after<P: Packet, C: Control>(
     drops: u32,
@@ -165,8 +170,8 @@ fn dequeue_after<P: Packet, C: Control>(
     Some(queued)
 }
 
-/// As `dequeue_after`; calls itself through that at most [`MAX_DROPS_PER_DEQUEUE`] times.
-// Apart: with a loop in `dequeue`, each packet prepares for it.
+/// As `dequeue_after`; the two call each other at most [`MAX_DROPS_PER_DEQUEUE`] times. Not inlined: with a
+/// loop in `dequeue`, each packet pays for its registers.
 #[inline(never)]
 fn dequeue_after_drop<P: Packet, C: Control>(
     drops: u32,
@@ -193,19 +198,19 @@ fn mark<P: Packet>(queued: &mut Queued<P>, now: Time, sink: &mut dyn Sink<P>) {
 #[derive(Clone, Debug)]
 pub struct PerQueue<C: Control> {
     params: C,
-    /// `params` at the rate of the link.
+    /// The parameters at the rate of the link.
     control: C,
     limit: LinkLimit,
-    /// One for the whole buffer or, with `flows`, one for each flow.
+    /// One state for the whole buffer or, with `flows`, one for each flow.
     pub(super) states: Vec<C::State>,
-    /// What each flow holds, behind a scheduler with queues of flows.
+    /// The backlog of each flow, behind a scheduler with per-flow queues.
     flows: Option<Occupancy>,
     random: Stream,
 }
 
 impl<C: Control> PerQueue<C> {
-    /// Controls the whole buffer until it is told of [queues of flows](BufferPolicy::control_each_flow). `limit` is the size of the
-    /// buffer; if not set, that which follows `link_rate`.
+    /// Controls the whole buffer, unless [per-flow queues](BufferPolicy::control_each_flow) are announced.
+    /// `limit` is the size of the buffer; if it is not set, the size follows `link_rate`.
     #[must_use]
     pub fn new(limit: Option<BufferSize>, params: &C, link_rate: Rate, random: Stream) -> Self {
         Self {
@@ -224,7 +229,7 @@ impl<C: Control> PerQueue<C> {
         self.states.resize(flow + 1, C::State::default());
     }
 
-    /// As `dequeue`, of the queues of flows.
+    /// As `dequeue`, for per-flow queues.
     fn dequeue_from_flows<P: Packet, S: Scheduler<P>>(
         &mut self,
         now: Time,
@@ -233,7 +238,7 @@ impl<C: Control> PerQueue<C> {
     ) -> Option<Queued<P>> {
         let Self { control, states, flows, random, .. } = self;
         let flows = flows.as_mut()?;
-        // After a drop the scheduler may turn to another flow: what is dropped is not served, so it is not charged.
+        // After a drop the scheduler may turn to another flow: a dropped packet is not charged.
         for drops in 0.. {
             let next = scheduler.front()?;
             let (flow, size) = (next.packet.flow(), next.packet.size());
@@ -297,7 +302,7 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
         }
         let Self { control, limit, states, flows, random, .. } = self;
         let Some(flows) = flows else { return Admission::Accept };
-        // Beside others a packet that fits alone pushes out.
+        // In a buffer with other packets, a packet that fits alone pushes others out.
         let backlogs = [Backlog::EMPTY, flows.held_by(packet.flow())];
         let verdict = admit(control, &mut states[at], limit.get(), now, packet, backlogs, random);
         if !matches!(verdict, Admission::Drop(_)) {
@@ -308,7 +313,7 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
 
     #[inline]
     fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
-        // A FIFO needs no look at `flows`: this is known when it is compiled.
+        // With a FIFO the compiler drops the access to `flows`.
         if !scheduler.keeps_flows_apart() {
             return None;
         }

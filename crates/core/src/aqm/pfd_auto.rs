@@ -1,28 +1,31 @@
 //! p and thresh of [`pfd`](super::pfd) from the buffer and the traffic.
 //!
-//! Ours: the paper names it as future work. It gains nothing: on ten unlike settings no pair is more than 1 % better than the
-//! default one (`papers/pfd-stress`), and it is off by default. Two questions are answered once per interval.
+//! Not from the paper, which names it as future work. It gains nothing: on ten different settings no pair is
+//! more than 1 % better than the default one (`papers/pfd-stress`), and it is off by default. Two questions
+//! are answered once per interval.
 //!
-//! *How much room must there be above thresh?* What can arrive between an early drop and the sender's answer
-//! to it. A drop from the front is noticed when three later packets of the flow have come to the receiver:
-//! three rounds of the scheduler, in each of which it serves one packet of each active flow; then a round
-//! trip without queueing goes by, in which it serves C R. At worst all flows are in slow start and send two
-//! packets for each that is served, so that the queue grows by as many as are served. With n the most flows
-//! that were active during the interval and L the mean packet in the buffer,
+//! *How much room must there be above thresh?* As much as can arrive between an early drop and the sender's
+//! response. A drop from the front is noticed when three later packets of the flow have reached the receiver:
+//! three rounds of the scheduler, in each of which it serves one packet of each active flow. Then a round
+//! trip without queueing passes, in which it serves C R. At worst all flows are in slow start and send two
+//! packets for each that is served, so that the queue grows by as many as are served. With n the maximum
+//! number of flows that were active during the interval and L the mean packet in the buffer,
 //!
 //! ```text
 //! thresh B = B - (3 n L + C R)          (1)
 //! ```
 //!
-//! within half of the buffer, below which it would be a smaller buffer in effect, and 19/20, above which
-//! there is no early drop to speak of (both chosen). R is the mean of the round-trip times that the
-//! backend knows, at first or, with thresholds by round-trip time, now; 0 if it knows none: the buffer alone then decides.
+//! between half of the buffer, below which it would be a smaller buffer in effect, and 19/20, above which
+//! there are hardly any early drops (both chosen). R is the mean of the round-trip times that the backend
+//! knows, at first or, with thresholds by round-trip time, at present; 0 if it knows none: then only the
+//! buffer matters.
 //!
-//! *How often must senders be signalled?* So often that the buffer seldom overflows: of the packets pushed out in
-//! an interval, the share that overflow forced is held near one in ten (chosen). It is above: p grows; it is
-//! below, although the buffer was above thresh: p shrinks. Steps and interval are those by which Adaptive
-//! RED moves max_p towards a target, as there slow against a round trip (Floyd, Gummadi, Shenker, "Adaptive
-//! RED: an algorithm for increasing the robustness of RED's active queue management", 2001, section 4):
+//! *How often must senders be signalled?* So often that the buffer seldom overflows: the share of forced
+//! drops among the packets pushed out in an interval is held near one in ten (chosen). If it is above, p
+//! grows; if it is below although the buffer was above thresh, p shrinks. Steps and interval are those by
+//! which Adaptive RED moves max_p towards a target, slowly compared to a round trip (Floyd, Gummadi, Shenker,
+//! "Adaptive RED: an algorithm for increasing the robustness of RED's active queue management", 2001, section
+//! 4):
 //!
 //! ```text
 //! p <- p + min(0.01, p/4)               (2)
@@ -34,30 +37,30 @@ use super::occupancy::Occupancy;
 use crate::units::{Rate, Ratio, Span, Time};
 
 const INTERVAL: Span = Span::from_millis(500);
-/// Of packets pushed out, those that overflow forced.
+/// The target share of packets pushed out by an overflow.
 const TARGET: f64 = 0.1;
-/// Adaptive RED holds max_p below 0.5. Its lower bound is 0.01, for a probability that is reached at the
-/// upper threshold only; chosen: a tenth of it.
+/// Adaptive RED holds max_p between 0.01 and 0.5. Its lower bound applies to a probability that is reached at
+/// the upper threshold only; chosen: a tenth of it.
 const BOUNDS: (f64, f64) = (0.001, 0.5);
 const THRESH: (f64, f64) = (0.5, 0.95);
 
-/// What is known of the present interval.
+/// The state of the present interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
     link_rate: Rate,
-    /// R.
+    /// R, in seconds.
     rtt: f64,
     /// The end of the interval; none before the first arrival.
     end: Option<Time>,
-    /// n.
+    /// n, the maximum number of active flows in the interval.
     active: u64,
     was_above: bool,
-    /// Early drops and overflows up to its beginning.
+    /// The early drops and overflows before the interval.
     before: (u64, u64),
 }
 
 impl Controller {
-    /// For a link of `link_rate`. `rtts` are round-trip times, zero where unknown.
+    /// The state for a link of `link_rate`. `rtts` are round-trip times, zero where unknown.
     pub fn new(link_rate: Rate, rtts: &[Span]) -> Self {
         let known = || rtts.iter().filter(|rtt| **rtt > Span::ZERO);
         let sum: f64 = known().map(|rtt| rtt.as_secs_f64()).sum();
@@ -69,13 +72,13 @@ impl Controller {
         self.link_rate = rate;
     }
 
-    /// R from now on.
+    /// Sets R.
     pub fn set_rtt(&mut self, rtt: Span) {
         self.rtt = rtt.as_secs_f64();
     }
 
-    /// Looks at the buffer after an arrival, with the early drops and the overflows so far. The new p and
-    /// thresh, at the end of an interval.
+    /// Observes the buffer after an arrival, with the early drops and overflows so far. Returns the new p and
+    /// thresh at the end of an interval.
     pub fn adjust(
         &mut self,
         now: Time,
@@ -117,7 +120,7 @@ impl Controller {
             Limit::Bytes(_) => room,
             Limit::Packets(_) => room / mean,
         };
-        // (1). Without a size to compare with, as if nothing fitted.
+        // Eq. (1). A buffer of size zero counts as one in which nothing fits.
         let thresh = 1.0 - in_unit / occupancy.capacity();
         Ratio::clamped(thresh.max(THRESH.0).min(THRESH.1))
     }
@@ -140,7 +143,7 @@ mod tests {
         occupancy
     }
 
-    /// What the first interval with `drops` sets, from p = 0.02 on.
+    /// The values that the first interval with `drops` sets, from p = 0.02 on.
     fn set(occupancy: &Occupancy, rtts: &[Span], is_above: bool, drops: (u64, u64), p: f64) -> (f64, f64) {
         let mut controller = Controller::new(Rate::from_mbit(4), rtts);
         let (ms, p) = (Time::from_millis, Ratio::clamped(p));
@@ -178,7 +181,7 @@ mod tests {
         assert_eq!(p(true, (0, 1), 0.495), 0.5);
         assert_eq!(p(true, (9, 0), 0.001), 0.001);
         assert_eq!(p(false, (0, 0), 0.02), 0.02);
-        // It gets away from 0.
+        // It can leave 0.
         assert!((p(true, (0, 1), 0.0) - 0.001_25).abs() < 1e-15);
     }
 
@@ -199,7 +202,7 @@ mod tests {
                 seen.push(p.get());
             }
         }
-        // 0.9·0.1; + 0.01; nothing.
+        // 0.9·0.1; + 0.01; no change.
         let expected = [0.09, 0.10, 0.10];
         assert_eq!(seen.len(), 3);
         assert!(seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{seen:?}");

@@ -1,21 +1,24 @@
-//! Marks of [`pfd`](super::pfd) in place of its early drops, for L4S packets; see [`l4s`](super::l4s).
+//! L4S marks in place of the early drops of [`pfd`](super::pfd); see [`l4s`](super::l4s).
 //!
-//! *Whose, and how often.* An arrival above thresh names the flow that holds most for its threshold, as ever. If the last packet
-//! that came of it is of L4S, the flow owes a mark with probability p_L, else it loses a packet with p:
+//! *Which flow, and how often.* An arrival above thresh selects the flow that holds most for its threshold,
+//! as without L4S. If the flow's last arrival was an L4S packet, the flow owes a mark with probability p_L,
+//! otherwise it loses a packet with p:
 //!
 //! ```text
 //! p_L = min(1, 2 sqrt(p))               (1)
 //! ```
 //!
-//! from one random number, so that the flow of each kind is named as often. The mark goes onto the packet that is served next, as
-//! the drop would have hit it. A flow owes at most as many marks as packets of it wait: from there on, and where p is a
-//! quarter or more, marks say no more, and it loses packets with p too. Beyond the limit it loses them for certain: a flood that is ECT(1) and does not
-//! answer has no more of the buffer than another.
+//! Both use one random number, so that either kind is selected as often. The mark goes onto the packet that
+//! is served next, which the drop would have hit. A flow owes at most as many marks as it has packets
+//! waiting. Beyond that number, and if p is a quarter or more, marks carry no more information, and it loses
+//! packets with p too. Beyond the limit it loses them with certainty: an unresponsive ECT(1) flood gets no
+//! more of the buffer than another.
 //!
-//! *How long.* With (1) alone a scalable flow waits as long as others do: up to thresh. Where the scheduler keeps flows apart, an L4S
-//! packet behind which another of its flow waits is also marked by what it has waited itself ([`Ramp`], 0.8 to 1.2 ms). Its flow then takes what the
-//! scheduler gives it and holds next to nothing. In a FIFO the wait is that of all, and this part is off: it would mark all packets of a flow
-//! whose share others' queues take.
+//! *Delay.* With (1) alone a scalable flow waits as long as others: up to thresh. If the scheduler keeps
+//! flows apart, an L4S packet with another of its flow behind it is also marked by its own sojourn time
+//! ([`Ramp`], 0.8 to 1.2 ms). Its flow then gets its share from the scheduler and holds next to nothing. In a
+//! FIFO the sojourn time is common to all flows, and this part is off: it would mark all packets of a flow
+//! whose share is taken by the queues of others.
 //!
 //! Memory: 8 bytes per flow.
 
@@ -27,25 +30,25 @@ use crate::packet::FlowId;
 use crate::queue::Backlog;
 use crate::random::Stream;
 
-/// What flows owe.
+/// The marks that flows owe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
     flows: Vec<Flow>,
-    /// That of the last early signal, in [0, 1).
+    /// The random number of the last early signal, in [0, 1).
     drawn: f64,
     marks: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    /// Marks.
+    /// The number of marks owed.
     owed: u32,
-    /// Whether its last arrival was of L4S.
+    /// Whether the last arrival was an L4S packet.
     is_l4s: bool,
 }
 
 impl Marks {
-    /// A packet of `flow` has come.
+    /// Notes the arrival of a packet of `flow`.
     pub fn arrived(&mut self, flow: FlowId, is_l4s: bool) {
         if flow.slot() >= self.flows.len() {
             self.flows.resize(flow.slot() + 1, Flow::default());
@@ -53,13 +56,13 @@ impl Marks {
         self.flows[flow.slot()].is_l4s = is_l4s;
     }
 
-    /// Whether an arrival above thresh is a signal to some flow, with probability `p` if it is to be dropped.
+    /// Whether an arrival above thresh is a signal to some flow, with probability `p` for a drop.
     pub fn is_due(&mut self, p: f64, random: &mut Stream) -> bool {
         self.drawn = random.uniform();
         self.drawn < marking(p)
     }
 
-    /// Whether `flow`, which holds `held` and which the signal names, loses a packet; else it may owe a mark more.
+    /// Whether the selected `flow`, which holds `held`, loses a packet; otherwise it may owe one more mark.
     pub fn is_dropped(&mut self, p: f64, flow: FlowId, held: Backlog) -> bool {
         let is_drop = self.drawn < p;
         let Some(flow) = self.flows.get_mut(flow.slot()).filter(|flow| flow.is_l4s) else { return is_drop };
@@ -72,19 +75,19 @@ impl Marks {
         false
     }
 
-    /// Whether a packet of L4S that leaves is marked.
+    /// Whether a departing L4S packet is marked.
     pub fn marks(&mut self, leaving: Departure, random: &mut Stream) -> bool {
         let Some(flow) = self.flows.get_mut(leaving.flow.slot()) else {
             return false;
         };
         let owes = flow.owed > 0;
-        // None is owed for packets that were pushed out.
+        // Packets that were pushed out owe nothing.
         flow.owed = if leaving.held.is_empty() { 0 } else { flow.owed.saturating_sub(1) };
         let is_late = leaving.is_apart && !leaving.held.is_empty();
         owes || is_late && random.chance(Ramp::DEFAULT.at(leaving.sojourn))
     }
 
-    /// How often an early signal was a mark.
+    /// The number of early signals that were marks.
     pub fn count(&self) -> u64 {
         self.marks
     }
@@ -112,7 +115,8 @@ mod tests {
         Departure { flow: FlowId(0), sojourn: Span::ZERO, held: held(9), is_apart: false }
     }
 
-    /// Of 20,000 arrivals above thresh that name a flow with many packets: marks that it owes, packets that it loses.
+    /// Among 20,000 arrivals above thresh that select a flow with many packets: the marks that it owes, and
+    /// the packets that it loses.
     fn signals(is_l4s: bool, p: f64) -> (f64, f64) {
         let (mut marks, mut random) = (Marks::default(), Stream::new(1, "pfd"));
         marks.arrived(FlowId(0), is_l4s);
@@ -142,7 +146,7 @@ mod tests {
     fn a_mark_goes_onto_the_next_packet_of_l4s_and_no_more_are_owed_than_wait() {
         let (mut marks, mut random) = (Marks::default(), Stream::new(1, "pfd"));
         marks.arrived(FlowId(0), true);
-        // Below p = 0.2: it would be dropped, if it were of another kind.
+        // Below p = 0.2: a classic packet would be dropped.
         let mut signal = |marks: &mut Marks| {
             while !(marks.is_due(0.2, &mut random) && marks.drawn < 0.2) {}
             marks.is_dropped(0.2, FlowId(0), held(2))
@@ -165,7 +169,7 @@ mod tests {
         assert!(!marks.marks(leaving(), &mut random));
     }
 
-    /// In front of a link of a packet of 1000 B per millisecond: 100 packets, thresh at 50.
+    /// PFD for a link of a packet of 1000 B per millisecond: 100 packets, thresh at 50.
     fn pfd<S: Scheduler<SimplePacket>>(scheduler: S, p: f64) -> Buffer<S, Pfd> {
         let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = "100p".parse().ok();
@@ -173,7 +177,8 @@ mod tests {
         Buffer::new(scheduler, Pfd::new(&params, Rate::from_mbit(8), &[], Stream::new(1, "pfd")))
     }
 
-    /// Packets of flow 0 with `ecn`, and a packet of another every fourth, that come at once: those marked, and dropped.
+    /// Sends `count` packets of flow 0 with `ecn` at once, every fourth of another flow. Returns the numbers
+    /// of marked and of dropped packets.
     fn fill<S: Scheduler<SimplePacket>>(scheduler: S, p: f64, count: u32, ecn: Ecn) -> (usize, usize) {
         let (mut queue, mut log) = (pfd(scheduler, p), Log::default());
         for id in 0..count {
@@ -190,24 +195,24 @@ mod tests {
 
     #[test]
     fn above_thresh_the_longest_is_marked_if_it_is_of_l4s_and_beyond_the_limit_dropped() {
-        // 80 packets are 30 above thresh, and p_L 0.89: 27 in the mean, 4σ = 7.
+        // 80 packets are 30 above thresh, and p_L is 0.89: 27 on average, 4σ = 7.
         let (marked, dropped) = fill(Fifo::new(), 0.2, 80, Ecn::Ect1);
         assert!((20..=30).contains(&marked) && dropped == 0, "{marked} {dropped}");
         let (marked, dropped) = fill(Fifo::new(), 0.2, 80, Ecn::Ect0);
         assert!(marked == 0 && (1..=14).contains(&dropped), "{marked} {dropped}");
-        // A flood of L4S fills the buffer, and all beyond it is lost.
+        // An L4S flood fills the buffer, and the rest of it is lost.
         let (_, dropped) = fill(Fifo::new(), 0.2, 400, Ecn::Ect1);
         assert!(dropped >= 300, "{dropped}");
     }
 
     #[test]
     fn where_flows_are_kept_apart_what_has_waited_for_its_own_flow_is_marked() {
-        // No early signals. The first of 20 has not waited, the next waited for a millisecond and so is marked half of the time, and
-        // behind the last none waits. A millisecond is half-way up the ramp.
+        // There are no early signals. The first of 20 has not waited. The next ones waited for a millisecond,
+        // half-way up the ramp, and are marked half of the time. No packet waits behind the last.
         let (marked, _) = fill(StartTimeFq::new(Weight::ONE), 0.0, 20, Ecn::Ect1);
         assert!((12..=13).contains(&marked), "{marked}");
         assert_eq!(fill(StartTimeFq::new(Weight::ONE), 0.0, 20, Ecn::Ect0).0, 0);
-        // One queue makes a packet wait for all others, and says nothing of its flow.
+        // In one queue packets wait for all others, and the delay does not depend on their flow.
         assert_eq!(fill(Fifo::new(), 0.0, 20, Ecn::Ect1).0, 0);
     }
 }

@@ -1,23 +1,26 @@
 //! PIE, proportional integral controller enhanced: arrivals are dropped at random, with a probability that is
-//! corrected each period by how far the delay is from its target and by how it changes.
+//! corrected each period by the deviation of the delay from its target and by the change of the delay.
 //!
 //! Pan, Natarajan, Baker, White, RFC 8033: random dropping (section 4.1), the controller with its auto-tuned
 //! steps (4.2), the delay from timestamps (4.3), the burst allowance (4.4), marks (5.1), de-randomisation (5.4)
 //! and the cap on steps (5.5).
 //!
 //! Readings, where the RFC leaves room:
-//! - There is no timer. The updates that were due are made up by the next arrival or departure, before anything
-//!   else, each with the delay at its time: that changes only with such calls. An idle queue decays so.
-//! - The delay is what the last packet to leave has waited, and 0 from when the queue has run empty.
-//! - The probability decays as in section 4.2, when the delay is 0; in appendix B it does so below half of the target.
+//! - There is no timer. The next arrival or departure first runs the updates that were due, each with the
+//!   delay at its time: the delay changes only with such calls. Thus the probability of an idle queue decays.
+//! - The delay is the sojourn time of the last departure, and 0 once the queue has run empty.
+//! - The probability decays as in section 4.2, when the delay is 0; in appendix B it does so below half of
+//!   the target.
 //! - The first period starts with the first arrival.
 //! - "Queue of at most two packets" is `2 * mean_pktsize` of backlog without the arrival.
 //!
 //! Deviations:
-//! - At most [`MAX_UPDATES_PER_CALL`] updates in one call, so that a call has a bound; those beyond are left out. At
-//!   the defaults they are of a pause of a minute, after which nothing changes any more.
+//! - At most [`MAX_UPDATES_PER_CALL`] updates in one call, so that a call has a bound; further updates are
+//!   skipped. At the defaults this concerns pauses of more than a minute, after which the state no longer
+//!   changes.
 //! - PIE is always active; section 5.3, which switches it off while the queue is short, is optional.
 //!
+//! Behind a scheduler with per-flow queues, each queue has its own PIE (`per_queue.rs`).
 //! Behind a scheduler with queues of flows each of these has its own PIE (`per_queue.rs`).
 //!
 //! Cost: O(1) per packet plus the updates; no state per flow behind a FIFO. Parameters: [`ENTRY`].
@@ -44,24 +47,21 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
 };
 
-/// Most updates in one call. Chosen: a minute at the default period, beyond which a probability of 1 has decayed.
+/// The maximum number of updates in one call. Chosen: a minute at the default period, in which a probability
+/// of 1 decays.
 pub const MAX_UPDATES_PER_CALL: u32 = 4_096;
 
-/// Probabilities below which a step is divided, and by what.
-// RFC 8033 section 4.2
+/// Probabilities below which a step is divided, and the divisors (RFC 8033 section 4.2).
 const AUTO_TUNING: [(f64, f64); 6] =
     [(0.000_001, 2_048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
-/// What is left of the probability after an idle period.
-// RFC 8033 section 4.2
+/// The factor of the probability after an idle period (RFC 8033 section 4.2).
 const DECAY: f64 = 0.98;
-/// Below this probability, nothing is dropped while the delay is below half of its target.
-// RFC 8033 section 4.1
+/// The probability below which nothing is dropped while the delay is below half of its target (RFC 8033
+/// section 4.1).
 const LIGHT: f64 = 0.2;
-/// The largest step, and the probability from which on it holds.
-// RFC 8033 section 5.5
+/// The largest step, and the probability from which on it applies (RFC 8033 section 5.5).
 const STEP_CAP: (f64, f64) = (0.02, 0.1);
-/// Sums of probabilities: none is dropped below the first, and each from the second on.
-// RFC 8033 section 5.4
+/// Sums of probabilities: no drop below the first, and a drop from the second on (RFC 8033 section 5.4).
 const ACCU_PROB: (f64, f64) = (0.85, 8.5);
 
 params! {
@@ -123,13 +123,13 @@ pub struct PieState {
     current_qdelay: Span,
     qdelay_old: Span,
     burst_allowance: Span,
-    /// When the next update is due. None: nothing has arrived yet.
+    /// The time of the next update. None: nothing has arrived yet.
     next_update: Option<Time>,
 }
 
 impl PieState {
-    /// Decides on an arrival at a queue that holds `backlog`.
-    // RFC 8033 section 4.1, 4.4, 5.1; appendix B, `enque`
+    /// Decides on an arrival at a queue that holds `backlog` (RFC 8033 sections 4.1, 4.4, 5.1; appendix B,
+    /// `enque`).
     #[inline(always)]
     fn admit<P: Packet>(
         &mut self,
@@ -157,8 +157,7 @@ impl PieState {
         Admission::Drop(DropReason::Early)
     }
 
-    /// Whether to signal congestion.
-    // RFC 8033 section 4.1 and 5.4; appendix B, `drop_early`
+    /// Whether to signal congestion (RFC 8033 sections 4.1 and 5.4; appendix B, `drop_early`).
     fn drop_early(&mut self, control: &PieControl, queued: Bytes, random: &mut Stream) -> bool {
         if (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
             || queued.get() <= 2 * control.mean_pktsize.get()
@@ -183,8 +182,7 @@ impl PieState {
         drops
     }
 
-    /// Makes up the updates that were due until `now`.
-    // Apart: once in a period, and not once for a packet.
+    /// Runs the updates that were due until `now`. Cold: needed once in a period, not for each packet.
     #[cold]
     #[inline(never)]
     fn update(&mut self, control: &PieControl, now: Time) {
@@ -202,8 +200,8 @@ impl PieState {
         self.next_update = Some(due);
     }
 
-    /// One update. Whether it changed anything: if not, nor will the next with the same delay.
-    // RFC 8033 section 4.2 and 5.5; appendix B, `calculate_drop_prob`
+    /// One update (RFC 8033 sections 4.2 and 5.5; appendix B, `calculate_drop_prob`). Returns whether it
+    /// changed anything: if not, the next one with the same delay will not either.
     fn calculate_drop_prob(&mut self, control: &PieControl) -> bool {
         let before = (self.drop_prob, self.qdelay_old, self.burst_allowance);
         let [current, old, target] =
@@ -230,7 +228,7 @@ impl PieState {
 impl Control for PieControl {
     type State = PieState;
 
-    // RFC 8033 drops the arrival at a full queue. The delay by which PIE decides then stays what arrivals make it.
+    // RFC 8033 drops the arrival at a full queue. The delay that PIE measures then depends on arrivals only.
     const OVERFLOW: End = End::Tail;
 
     #[inline(always)]
@@ -356,9 +354,9 @@ mod tests {
             Pie::new(params.limit, &params.control, Rate::from_mbit(10), Stream::new(1, "pie")),
         );
         let mut log = Log::default();
-        // Two arrivals and one departure a millisecond: the delay passes half of the target, 7.5 ms, at 15 ms.
-        // The allowance was last renewed before the update of 15 ms or, as that had the delay of 7 ms, of 30 ms.
-        // Ten periods later it is spent: at 165 ms.
+        // Two arrivals and one departure a millisecond: the delay passes half of the target, 7.5 ms, at 15
+        // ms. The allowance was last renewed before the update of 15 ms or, as that had the delay of 7 ms, of
+        // 30 ms. Ten periods later it is spent: at 165 ms.
         for ms in 0..400 {
             for id in 0..2 {
                 queue.enqueue(Time::from_millis(ms), packet(2 * ms as u32 + id, 0, 1_000), &mut log);

@@ -1,6 +1,7 @@
 //! Policies that push out of a shared buffer: LQD, RND and PFD.
 //!
-//! All that arrives joins; then packets may have to go. A `Rule` says when, `occupancy.rs` whose.
+//! All arrivals join; then packets may have to leave. A `Rule` decides when, `occupancy.rs` decides of which
+//! flow.
 
 use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
@@ -12,46 +13,47 @@ use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Rate, Span, Time};
 
-/// A packet of L4S that leaves.
+/// A departing L4S packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
-    /// Its flow.
+    /// The flow of the packet.
     pub flow: FlowId,
-    /// How long it was in the buffer.
+    /// The sojourn time of the packet.
     pub sojourn: Span,
-    /// What its flow still holds.
+    /// The remaining backlog of the flow.
     pub held: Backlog,
     /// Whether the scheduler has a queue for each flow.
     pub is_apart: bool,
 }
 
-/// When a flow has to give up a packet, and which.
+/// Decides when a flow loses a packet, and which packet.
 pub(crate) trait Rule {
-    /// A packet has joined.
+    /// Notes a packet that has joined.
     fn arrived(&mut self, _flow: FlowId, _ecn: Ecn) {}
 
-    /// Why a packet has to go, if one has. `is_exceeded` says that the buffer holds too much.
+    /// The reason why a packet must leave, if one must. `is_exceeded` means that the buffer holds too much.
     fn reason(&mut self, now: Time, occupancy: &Occupancy, is_exceeded: bool) -> Option<DropReason>;
 
-    /// Whether `flow`, which was found to have to give up a packet for this reason and holds `held`, keeps it after all.
+    /// Whether `flow`, which holds `held` and was selected to lose a packet for this reason, keeps it after
+    /// all.
     fn spares(&mut self, _reason: DropReason, _flow: FlowId, _held: Backlog) -> bool {
         false
     }
 
-    /// Whether it marks packets that leave.
+    /// Whether the rule marks departing packets.
     fn may_mark(&self) -> bool {
         false
     }
 
-    /// Whether a packet of L4S that leaves is marked.
+    /// Whether a departing L4S packet is marked.
     fn marks(&mut self, _leaving: Departure) -> bool {
         false
     }
 
-    /// A number in [0, 1) for a flow that is found by chance.
+    /// A number in [0, 1) for a random choice of flow.
     fn uniform(&mut self) -> f64;
 
-    /// Which packet of the flow.
+    /// The end of the flow's queue that loses the packet.
     fn end(&self) -> End {
         End::Head
     }
@@ -62,7 +64,7 @@ pub(crate) trait Rule {
     /// As [`BufferPolicy::set_link_rate`].
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// The mean of the round-trip times that are known now, where thresholds follow them.
+    /// Sets the mean of the known round-trip times, if thresholds follow them.
     fn set_mean_rtt(&mut self, _rtt: Span) {}
 }
 
@@ -72,12 +74,12 @@ pub struct PushOut<R> {
     limit: LinkLimit,
     pub(super) occupancy: Occupancy,
     pub(super) rule: R,
-    /// Round-trip times, if thresholds follow them.
+    /// The round-trip times, if thresholds follow them.
     dimensioning: Option<Dimensioning>,
 }
 
 impl<R> PushOut<R> {
-    /// With nothing in the buffer, whose size is now that of `limit`.
+    /// An empty buffer with the size that `limit` gives at present.
     pub(super) const fn with(
         limit: LinkLimit,
         occupancy: Occupancy,
@@ -88,8 +90,7 @@ impl<R> PushOut<R> {
     }
 }
 
-/// A packet of L4S leaves, maybe with a mark.
-// Apart: mostly nothing is marked.
+/// Passes on a departing L4S packet, perhaps with a mark. Not inlined: marks are rare.
 #[inline(never)]
 fn mark<P: Packet, R: Rule>(
     policy: &mut PushOut<R>,
@@ -108,7 +109,8 @@ fn mark<P: Packet, R: Rule>(
 }
 
 impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
-    // Always: each of the few schedulers has one `enqueue`, which else passes the packet on and compares the answer.
+    // Inlined always: each of the few schedulers has one `enqueue`, which otherwise passes the packet on and
+    // compares the answer.
     #[inline(always)]
     fn admit(&mut self, now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
         let flow = packet.flow();
@@ -152,7 +154,7 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         scheduler: &mut S,
         sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
-        // Asked for before the packet is fetched, so that what its flow holds is fetched meanwhile.
+        // Called before the packet is fetched, so that the flow's backlog is fetched in parallel.
         let flow = scheduler.next_flow();
         let queued = scheduler.pop(now)?;
         let flow = flow.unwrap_or(queued.packet.flow());
@@ -218,7 +220,8 @@ mod tests {
             let link = LinkContext::new(Rate::from_mbit(16), 1, "link");
             let mut queue: LinkQueue<SimplePacket> =
                 DisciplineParams::from_args(&selection).unwrap().build(&link);
-            // It is never above what 100 ms of the link are, and early drops leave it above thresh of that, 0.65.
+            // The backlog never exceeds 100 ms of the link, and early drops leave it above thresh of that,
+            // 0.65.
             let filled = |queue: &mut LinkQueue<SimplePacket>, bytes| {
                 for id in 0..1_000 {
                     queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut Log::default());

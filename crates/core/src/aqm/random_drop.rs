@@ -1,5 +1,5 @@
-//! Random drop from a queue above its threshold, RND in its sources: when the buffer is too full, one of the flows
-//! that hold more than their threshold, each as likely as the others, gives up its front packet.
+//! Random drop from a queue above its threshold, RND in its sources: when the buffer is exceeded, one of the
+//! flows that hold more than their threshold, chosen uniformly, loses its front packet.
 //!
 //! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
 //! INFOCOM 1998, as described by Srinivasan, Vaidyanathan, Baras, section 3. Thresholds and readings:
@@ -49,13 +49,13 @@ params! {
 /// Random drop at a limit.
 pub type RandomDrop = PushOut<AtRandom>;
 
-/// A packet goes when the buffer holds too much, of a flow found by chance.
+/// The rule of RND: a packet of a random flow is dropped when the buffer is exceeded.
 #[derive(Clone, Debug)]
 pub struct AtRandom(Stream);
 
 impl RandomDrop {
-    /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
-    /// unknown.
+    /// Pushes out beyond the limit, for a link of `link_rate`. `rtts` are the round-trip times by flow; zero,
+    /// or beyond its end: unknown.
     #[must_use]
     pub fn new(params: &RandomDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);

@@ -6,8 +6,8 @@
 //!
 //! Readings, where the paper leaves room:
 //! - The average is taken over the queue without the arriving packet.
-//! - Of the count and of idle time: in `drop_curve.rs` and `average.rs`, which hold the two halves of the algorithm
-//!   for RED's relatives to share.
+//! - `drop_curve.rs` has the readings of the count, `average.rs` those of idle time. RED's relatives share
+//!   these two halves of the algorithm.
 //! - Thresholds in bytes make the average one of bytes. The count in byte mode is kept in fractions of a mean
 //!   packet.
 //! - Only early drops become marks; above the thresholds and beyond `limit`, packets are dropped.
@@ -65,7 +65,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// RED in front of a link of `link_rate`, with an average of 0.
+    /// RED for a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &RedParams, link_rate: Rate, random: Stream) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Red {
         self.average.get()
     }
 
-    /// What the average alone says of a packet of `size`.
+    /// The early decision on a packet of `size`, by the average alone.
     fn early(&mut self, size: Bytes, queued: Packets) -> Option<DropReason> {
         let step =
             if self.params.bytes { size.get() as f64 / self.params.mean_pktsize.get() as f64 } else { 1.0 };
@@ -153,7 +153,7 @@ mod tests {
         Red::new(params, Rate::from_mbit(4), Stream::new(1, "red"))
     }
 
-    /// The verdict on a packet of 500 bytes that finds `packets` of 500 bytes.
+    /// The decision on a packet of 500 bytes that finds `packets` of 500 bytes.
     fn admit(red: &mut Red, now: Time, packets: u64) -> Admission {
         let backlog = Backlog { packets: Packets::new(packets), bytes: Bytes::new(500 * packets) };
         BufferPolicy::<SimplePacket>::admit(red, now, &mut packet(0, 0, 500), backlog)
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_threshold_may_be_a_fraction_of_a_packet() {
         let level = |text: &str| text.parse().unwrap();
-        // The average is the queue: everything is dropped from 3 packets on, and nothing at 2.
+        // The average equals the queue: everything is dropped from 3 packets on, and nothing at 2.
         for (max_th, queued, verdict) in [
             ("2.5p", 2, Admission::Accept),
             ("2.5p", 3, Admission::Drop(DropReason::Forced)),

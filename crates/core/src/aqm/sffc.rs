@@ -1,60 +1,62 @@
-//! SF-FC and NBQ: packets of an unresponsive flow that the next router could not forward are dropped here
-//! already; by default in front of a discipline that divides among flows, in the paper of a FIFO.
+//! SF-FC and NBQ: packets of an unresponsive flow that the next router could not forward are dropped at this
+//! router, by default in front of a discipline that divides among flows, in the paper in front of a FIFO.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000, and
-//! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state is that of one output link. This
-//! file holds the discarder, `sffc/flows.rs` the estimator; the manager, which finds the router before this
-//! one and carries reports, is `sffc` of `apportion-runtime`, and `sffc/printed.rs` is figure 5 as
-//! printed.
+//! its predecessor NBQ (ICNP 1999), which lacks the fairness term. The state belongs to one output link. This
+//! file holds the discarder, `sffc/flows.rs` the estimator. The manager, which finds the previous router and
+//! carries reports, is `sffc` of `apportion-runtime`; `sffc/printed.rs` is figure 5 as printed.
 //!
 //! At the end of each interval N, for each non-adaptive flow: the basic discard rate BDR follows the reports
-//! of the next router, or falls where there are none; the fair bandwidth FB, what non-adaptive flows may have
-//! next to the adaptive ones, is divided max-min fairly over what BDR leaves; v is what makes a flow fit. Each
-//! packet of the flow is then discarded with probability v, before the queue.
+//! of the next router, or falls without reports. The fair bandwidth FB, which non-adaptive flows may use next
+//! to the adaptive ones, is divided max-min fairly over the rates that BDR leaves; v makes a flow fit its
+//! part. Each packet of the flow is then discarded with probability v, before the queue.
 //!
 //! Readings, where the paper contradicts itself or leaves room; literal ones are parameters:
-//! - Eqs. 3 and 4 go on from the BDR before, not from v, which holds FB's cut too (`previous`).
-//! - Ŵ is what flows would send after BDR. As the sum of departures it would freeze them at the rate of the
-//!   moment (`usage`).
+//! - Eqs. 3 and 4 continue from the previous BDR, not from v, which includes FB's cut (`previous`).
+//! - Ŵ is the rate that flows would send after BDR. As the sum of departures it would freeze them at their
+//!   present rate (`usage`).
 //! - FB is divided among non-adaptive flows alone, each counted once; figure 5 divides by all flows
 //!   (`divisor`) and counts a satisfied flow again in each round (`recount`).
-//! - While adaptive flows are steady, non-adaptive ones have what these leave, yet not less than W (`spare`).
-//! - A router reports when its own link overflowed. To report what its own discards left too would make every hop
-//!   forward its own cut, so that it never ends.
-//! - A report about less loss than `regular` counts as none (text below eq. 3).
+//! - While adaptive flows are steady, non-adaptive ones get the rest of the link, but at least W (`spare`).
+//! - A router reports when its own link has overflowed. A report after its own discards would make every hop
+//!   forward its own cut, so that reports never end.
+//! - A report of less loss than `regular` counts as none (text below eq. 3).
 //!
 //! Beyond the paper, and off with `preset = "paper"`:
-//! - W is the part of non-adaptive flows of the max-min fair split of the link, by what they ask for; an adaptive one asks for all
-//!   it can get. Eq. 5 counts flows, so that many that hardly send make a greedy one rich (`share`).
-//! - I is divided by the number of flows that reports have cut: 200 of them would grow by the whole link in an
-//!   interval (`group`).
-//! - A cut is a rate, and a token bucket holds a flow to it: `sffc/rates.rs`. As a share of the packets, each router cuts again what
-//!   the one before has cut (`discard`).
-//! - A router also reports a flow of which more comes than may pass, and says what may pass, which is what it heard: so that the
-//!   upstream routers of a link with room know of it (`report_discards`). What it counted would have its own cut in it, and each
-//!   hop would cut more.
-//! - What adaptive flows leave of their part is lent: I more in each interval, with room for them to grow into, and half as much
-//!   after an interval in which they lost packets. All of it at once, they lose packets whenever they grow, and on fast or long
-//!   links never get their part (`spare`).
-//! - Any discipline divides what the discarder lets pass, where the paper has a FIFO, which divides by round-trip times and sizes of
-//!   segments (`discipline`, in `system/sffc_fronted.rs`). One that gives flows their shares enforces what is fair, and the discarder only what
-//!   was heard; unless the buffer cannot hold a full packet of each active flow: then the discarder does both.
+//! - W is the part of non-adaptive flows in the max-min fair division of the link, by their demands; the
+//!   demand of an adaptive flow is unlimited. Eq. 5 counts flows, so that many flows of low rate make a
+//!   greedy one rich (`share`).
+//! - I is divided by the number of flows that reports have cut: 200 of them would grow by the whole link in
+//!   an interval (`group`).
+//! - A cut is a rate, which a token bucket enforces: `sffc/rates.rs`. With a share of the packets, each
+//!   router cuts again what the previous one has cut (`discard`).
+//! - A router also reports a flow whose arrivals exceed its allowed rate, and states the allowed rate, which
+//!   comes from reports, so that the routers upstream of an uncongested link learn it (`report_discards`). A
+//!   count of departures would include the router's own cut, and each hop would cut more.
+//! - The part that adaptive flows do not use is lent: I more in each interval, with room for them to grow,
+//!   and half as much after an interval in which they lost packets. If all of it is given at once, they lose
+//!   packets whenever they grow, and on fast or long links never reach their part (`spare`).
+//! - Any discipline divides the packets that the discarder passes; the paper has a FIFO, which divides by
+//!   round-trip times and segment sizes (`discipline`, in `system/sffc_fronted.rs`). A discipline that gives
+//!   flows their shares enforces the fair rate, and the discarder only the rate from reports. If the buffer
+//!   cannot hold a full packet of each active flow, the discarder does both.
 //!
-//! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what
-//! left here, so that a report asks for no less than its μ~, and however little that is, it leaves a flow I
-//! of its rate. That also bounds the effect of late reports, which are about a time when more was sent.
-//! With `trust = "bounded"` the word of others decides less: what of a flow dies further on is dropped here only while
-//! this link is congested, so that others gain by it, and a flow keeps its max-min fair share of the link.
+//! A neighbour can send false reports, so a report counts only as far as its sender can know. λ~ counts as at
+//! most the departures here, so that a report asks for no less than its μ~, and however small μ~ is, the flow
+//! keeps I of its rate. This also bounds the effect of late reports, which describe a time of higher rates.
+//! With `trust = "bounded"` reports have less effect: packets of a flow that are lost further on are dropped
+//! here only while this link is congested, so that others gain by it, and a flow keeps its max-min fair share
+//! of the link.
 //!
-//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`. Where flows have their
-//! shares it is seen from the losses that they have anyway. Then only flows that ignore their losses are reported; and a flow of
-//! which nothing is known here is not adaptive for some time after a report about it.
+//! Section 6 leaves open how to recognise adaptive flows by behaviour: `recognise`, in `sffc/recognition.rs`.
+//! Where flows get their shares, the losses that they have anyway show it. Then only flows that ignore their
+//! losses are reported; and a flow without a verdict is not adaptive for some time after a report about it.
 //!
-//! With a FIFO not fair among adaptive flows.
+//! With a FIFO, SF-FC is not fair among adaptive flows.
 //!
-//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 196 bytes for each, which go when it
-//! has been silent for `active`; where flows are recognised, 120 bytes for each flow number up to the largest, which are looked at
-//! every 0.5 s. Parameters: [`SFFC`], [`NBQ`].
+//! Cost: O(1) per packet; O(n log n) per interval for n active flows; 196 bytes for each, freed when the flow
+//! has been silent for `active`. With recognition, 120 bytes for each flow number up to the largest, which
+//! are visited every 0.5 s. Parameters: [`SFFC`], [`NBQ`].
 
 mod flows;
 mod packets;
@@ -83,14 +85,15 @@ use crate::queue::Backlog;
 use crate::random::Stream;
 use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time};
 
-/// Part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times the default I.
+/// The part of a link that is not lent, so that adaptive flows can grow without losses. Chosen: four times
+/// the default I.
 const ROOM: f64 = 0.02;
 
-/// The paper's buffer, and about what that is of the paper's 10 Mbit/s.
+/// The paper's buffer, about 51 ms of the paper's 10 Mbit/s.
 const PAPER_BUFFER: Bytes = Bytes::new(64_000);
 const BUFFER: Span = Span::from_millis(50);
 
-/// The largest packet that most links carry.
+/// The largest packet on most links.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
 /// The state of one output link. Amounts are bytes in an interval.
@@ -99,40 +102,40 @@ pub struct Sffc {
     pub(crate) params: SffcParams,
     limit: LinkLimit,
     link_rate: Rate,
-    /// When the current interval ends.
+    /// The end of the current interval.
     interval_ends: Time,
     /// τ, λ, μ, BDR and v of each flow.
     flows: Flows,
-    /// γ, what arrived of adaptive flows.
+    /// γ, the arrivals of adaptive flows.
     gamma: u64,
-    /// The same of the interval before.
+    /// γ of the previous interval.
     previous_gamma: u64,
-    /// γ, usually.
+    /// The usual γ.
     usual_gamma: f64,
-    /// ρ, how γ changes.
+    /// ρ, the change of γ.
     rho: f64,
-    /// FB, of the last interval.
+    /// FB of the last interval.
     fair_bandwidth: f64,
     /// Whether the link overflowed in this interval.
     overflowed: bool,
-    /// Whether it lost packets of adaptive flows.
+    /// Whether the link lost packets of adaptive flows.
     hurt: bool,
-    /// What non-adaptive flows have above W, of what adaptive ones leave.
+    /// The bandwidth that non-adaptive flows get above W, of the part that adaptive ones leave.
     extra: f64,
     /// The reports of the last interval.
     reports: Vec<FlowReport>,
-    /// Demands and shares in the making.
+    /// Buffers for demands and shares.
     scratch: [Vec<f64>; 2],
     random: Stream,
-    /// Whether what is behind it gives flows their fair shares.
+    /// Whether the discipline behind the discarder gives flows their fair shares.
     divided: bool,
     /// Recognises adaptive flows by their behaviour, if configured.
     recognition: Option<Recognition>,
 }
 
 impl Sffc {
-    /// In front of a link of `link_rate`. `random` draws the phase of its intervals, so that routers are not in step, and
-    /// which packets are discarded; `test_random` is for tests of responsiveness.
+    /// SF-FC for a link of `link_rate`. `random` draws the phase of its intervals, so that routers are not in
+    /// step, and the packets that are discarded; `test_random` is for tests of responsiveness.
     #[must_use]
     pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, test_random: Stream) -> Self {
         let first = random.below(params.interval.as_nanos());
@@ -159,8 +162,8 @@ impl Sffc {
         }
     }
 
-    /// In front of a discipline that gives flows their fair shares. Then it enforces reports only; and how flows answer to losses
-    /// is seen from what they lose.
+    /// Declares that the discipline behind it gives flows their fair shares. SF-FC then enforces reports
+    /// only, and judges responsiveness by the losses of flows.
     #[must_use]
     pub(crate) fn before_shares(mut self, random: Stream) -> Self {
         self.divided = true;
@@ -170,12 +173,12 @@ impl Sffc {
         self
     }
 
-    /// The size of the buffer now.
+    /// The present size of the buffer.
     pub(crate) fn limit(&self) -> Limit {
         self.limit.get()
     }
 
-    /// When the current interval ends.
+    /// The end of the current interval.
     #[must_use]
     pub const fn interval_ends(&self) -> Time {
         self.interval_ends
@@ -183,7 +186,7 @@ impl Sffc {
 
     /// Ends the intervals that are over at `now`.
     pub fn advance(&mut self, now: Time) {
-        // Terminates: a flow is forgotten after at most 1000 intervals of silence, and with the last one the
+        // Terminates: a flow is forgotten after at most 1000 intervals of silence, and with the last flow the
         // rest of the silence is skipped.
         while now >= self.interval_ends {
             let end = self.interval_ends;
@@ -201,14 +204,14 @@ impl Sffc {
         core::mem::take(&mut self.reports)
     }
 
-    /// Whether `flow` passed lately, and may be one that does not answer to losses.
+    /// Whether `flow` passed recently and may be unresponsive.
     #[must_use]
     pub fn carries(&self, flow: FlowId) -> bool {
         self.flows.get(flow).is_some_and(|flow| !flow.adaptive || !flow.known)
     }
 
-    /// The next router says what it did to a flow that this one sent it. The latest report of an interval
-    /// counts.
+    /// Takes a report of the next router about a flow that this one sent to it. The latest report of an
+    /// interval counts.
     pub fn on_report(&mut self, report: FlowReport) {
         let interval = report.interval.as_secs_f64();
         if !self.params.reports || interval <= 0.0 {
@@ -229,7 +232,7 @@ impl Sffc {
         }
     }
 
-    /// What the link can carry in an interval.
+    /// The capacity of the link in bytes per interval.
     fn capacity(&self) -> f64 {
         self.link_rate.as_bit() as f64 / 8.0 * self.params.interval.as_secs_f64()
     }
@@ -265,8 +268,8 @@ impl Sffc {
         }
     }
 
-    /// Whether what is behind it gives flows their shares. No discipline can whose buffer cannot hold a full packet of each
-    /// active flow.
+    /// Whether the discipline behind it gives flows their shares. No discipline can if its buffer cannot hold
+    /// a full packet of each active flow.
     fn divides(&self) -> bool {
         let packets = self.flows.len() as u64;
         let bytes = Bytes::new(FULL_PACKET.get() * packets);
@@ -289,13 +292,13 @@ impl Sffc {
             if lost_here.0 == 0 {
                 continue;
             }
-            // Of a flow that may answer to losses, nothing but what was heard.
+            // A flow that may be responsive is reported only with the rate from reports.
             let accused = flow.known || !divides;
             let allowed = if accused { flow.allowed } else { f64::INFINITY };
             let found = match self.params.report_discards {
                 _ if self.overflowed && accused => Some(lost_here),
                 Some(most) if rates => {
-                    // What was heard, also where it is not enforced.
+                    // The rate from reports, also if it is not enforced.
                     let passes = allowed.min(flow.cap);
                     (passes < flow.usual * (1.0 - most.get())).then_some((flow.usual as u64, passes as u64))
                 }
@@ -342,12 +345,12 @@ impl Sffc {
                 // Eq. (4)
                 None => previous - increment / lambda,
             };
-            // It leaves at least I, so that no false report can starve a flow.
+            // The flow keeps at least I, so that no false report can starve it.
             flow.bdr = bdr.clamp(0.0, (1.0 - kept / lambda).max(0.0));
         }
     }
 
-    /// I of a flow.
+    /// I, the increment of a flow.
     fn increment(&self) -> f64 {
         let increment = self.params.increment.get() * self.capacity();
         if !self.params.group {
@@ -357,7 +360,7 @@ impl Sffc {
         increment / self.flows.iter().filter(is_cut).count().max(1) as f64
     }
 
-    /// What reports leave of a flow at least.
+    /// The minimum rate that reports leave to a flow.
     fn kept_from_reports(&mut self, increment: f64) -> f64 {
         if self.params.trust == Trust::Full {
             return increment;
@@ -365,12 +368,12 @@ impl Sffc {
         let capacity = self.capacity();
         let arrived = self.gamma + self.flows.iter().map(|flow| flow.lambda).sum::<u64>();
         if !self.overflowed && arrived as f64 <= capacity {
-            // No flow here gains by what is dropped.
+            // No flow at this router gains by the drops.
             return f64::INFINITY;
         }
         let mut demands = core::mem::take(&mut self.scratch[0]);
         demands.clear();
-        // Each adaptive flow uses whatever is left to it.
+        // Each adaptive flow uses all the rest.
         demands
             .extend(self.flows.iter().map(|flow| if flow.adaptive { capacity } else { flow.lambda as f64 }));
         let fair = water_filling::level(capacity, &mut demands);
@@ -378,7 +381,7 @@ impl Sffc {
         fair.max(increment)
     }
 
-    /// The final discard rates.
+    /// Sets the final discard rates.
     fn divide(&mut self, fairness: &FairnessParams) {
         let adaptive = self.flows.iter().filter(|flow| flow.adaptive).count();
         let n_n = self.flows.len() - adaptive;
@@ -413,7 +416,7 @@ impl Sffc {
         }
         for (flow, share) in self.flows.iter_mut().filter(|flow| !flow.adaptive).zip(&shares) {
             if rates && flow.usual > 0.0 {
-                // What is not cut may grow at once.
+                // A flow that is not cut may grow at once.
                 flow.allow(if *share < flow.usual { *share } else { f64::INFINITY });
             } else if flow.lambda > 0 {
                 flow.v = (1.0 - share / flow.lambda as f64).clamp(0.0, 1.0);
@@ -422,8 +425,8 @@ impl Sffc {
         self.scratch = [demands, shares];
     }
 
-    /// What the max-min fair split of the link gives to these demands next to `adaptive` flows, each of which takes what it
-    /// can get.
+    /// The part of these demands in the max-min fair division of the link next to `adaptive` flows with
+    /// unlimited demand.
     fn part_by_needs(&self, demands: &[f64], adaptive: usize, scratch: &mut Vec<f64>) -> f64 {
         scratch.clear();
         scratch.extend_from_slice(demands);
@@ -454,8 +457,9 @@ impl Sffc {
         }
     }
 
-    /// What non-adaptive flows have of `left`, what adaptive ones leave of their own: more in each interval, but for some room to
-    /// grow into, and half as much after one that lost packets of these.
+    /// The part of `left`, the bandwidth that adaptive flows do not use, for non-adaptive flows: it grows in
+    /// each interval, except for some room to grow into, and is halved after an interval in which adaptive
+    /// flows lost packets.
     fn lend(&mut self, left: f64) -> f64 {
         let most = (left - ROOM * self.capacity()).max(0.0);
         let step = self.params.increment.get() * self.capacity();
@@ -465,22 +469,22 @@ impl Sffc {
 }
 
 impl Flow {
-    /// Eq. (2): the discard rate with which the next router would have lost nothing of the flow; none if it
-    /// lost about nothing.
+    /// Eq. (2): the discard rate at which the next router would have lost nothing of the flow; none if its
+    /// losses are negligible.
     fn wanted_discard_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
         let mean = self.mean_left(params);
-        // No more than this router sent can have arrived there.
+        // The next router cannot have received more than this router sent.
         let arrived = arrived.min(mean);
         let passed = if arrived > 0.0 { (departed / arrived).min(1.0) } else { 1.0 };
         (1.0 - passed > params.regular.get())
             .then(|| (1.0 - passed * mean / self.lambda as f64).clamp(0.0, 1.0))
     }
 
-    /// The same as a rate: what of the flow the next router would have lost nothing of.
+    /// Eq. (2) as a rate: the part of the flow of which the next router would have lost nothing.
     fn wanted_rate(&self, [arrived, departed]: [f64; 2], params: &SffcParams) -> Option<f64> {
         let mean = self.mean_left(params);
         let passed = (departed / arrived.max(1.0)).min(1.0);
-        // A report of a time when more was sent asks for no less than what left there.
+        // A report about a time of higher rates asks for no less than the departures there.
         (1.0 - passed > params.regular.get()).then(|| passed * arrived.max(mean))
     }
 

@@ -10,7 +10,7 @@ use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::units::{Bytes, Packets, Rate, Time};
 
-/// What IPv4 allows (RFC 791 section 3.1).
+/// The largest packet of IPv4 (RFC 791 section 3.1).
 const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 /// Tail drop in the catalogue.

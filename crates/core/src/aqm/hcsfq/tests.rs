@@ -7,11 +7,11 @@ use crate::testing::packet;
 use crate::units::{Bytes, Packets, Span};
 use std::vec::Vec;
 
-/// A share that a label holds exactly: 2^20 bits a second.
+/// A share that a label represents exactly: 2^20 bits a second.
 const SHARE: f64 = 1_048_576.0;
 const C: f64 = 8e6;
 
-/// In front of 8 Mb/s, a buffer of 64 packets; flow i belongs to customer i, whose weights are these.
+/// HCSFQ on 8 Mb/s with a buffer of 64 packets; flow i belongs to customer i with weight `weights[i]`.
 fn hcsfq(weights: &[f64], change: impl FnOnce(&mut HcsfqParams)) -> Hcsfq {
     let mut params = HcsfqParams::from_args(&EntryArgs::of_paper(&ENTRY)).unwrap();
     change(&mut params);
@@ -22,7 +22,7 @@ fn hcsfq(weights: &[f64], change: impl FnOnce(&mut HcsfqParams)) -> Hcsfq {
     Hcsfq::new(&params, Rate::from_mbit(8), &customers, streams)
 }
 
-/// The root and each customer start with that share, uncongested.
+/// HCSFQ whose root and customers start with that share, uncongested.
 fn with_share(weights: &[f64]) -> Hcsfq {
     hcsfq(weights, |params| params.fair_share.initial = Some(Rate::from_bit(SHARE as u64)))
 }
@@ -37,8 +37,8 @@ fn queued(packets: u64) -> Backlog {
     Backlog { packets: Packets::new(packets), bytes: Bytes::new(1_000 * packets) }
 }
 
-/// Ten times the link's rate in packets of `flow`, for 20 ms: the root is congested, and its K_c not
-/// over.
+/// Sends ten times the link's rate in packets of `flow` for 20 ms: the root is congested, and its K_c has not
+/// passed.
 fn flood(hcsfq: &mut Hcsfq, flow: u32) {
     flood_from(hcsfq, Time::ZERO, flow);
 }
@@ -64,15 +64,15 @@ fn a_flow_that_changes_its_customer_is_dropped_by_the_share_of_the_new_one() {
     };
     assert!(set(&mut hcsfq, 5, 1) && set(&mut hcsfq, 1, 0));
     assert_eq!([1, 4, 5].map(|flow| hcsfq.customer(FlowId(flow))), [0, 0, 1]);
-    // One that there is not is that of all others.
+    // A customer that does not exist stands for the one of all others.
     set(&mut hcsfq, 5, 9);
     assert_eq!(hcsfq.customer(FlowId(5)), 0);
 }
 
 #[test]
 fn a_packet_is_dropped_by_the_share_of_its_customer_and_leaves_with_it() {
-    // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. The time does not move, so
-    // neither do the averages and shares.
+    // 1 - 1/4 of 10000 trials, 4 sigma = 4 sqrt(0.75·0.25·10000) = 173. Time stands still, and so do the
+    // averages and shares.
     let mut hcsfq = with_share(&[1.0, 1.0]);
     let early = Admission::Drop(DropReason::Early);
     let mut verdict = |label| hcsfq.admit(Time::ZERO, &mut labelled(1, label), queued(20));
@@ -89,7 +89,7 @@ fn a_customer_has_its_weight_of_the_root_s_share_once_more_arrives_than_fits() {
     let mut hcsfq = with_share(&[1.0, 0.5, 3.0, 100.0]);
     assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n)), [C; 4], "all of the link before that");
     flood(&mut hcsfq, 1);
-    // W FS, and never more than the link.
+    // W FS, and at most the link.
     assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n)), [SHARE, 0.5 * SHARE, 3.0 * SHARE, C]);
     // A root without an estimate limits no customer.
     let mut unknown = self::hcsfq(&[1.0, 1.0], |_| ());
@@ -106,7 +106,7 @@ fn by_delay_the_part_of_a_customer_does_not_follow_what_arrives() {
         params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
     });
     assert_eq!(hcsfq.capacity(3), SHARE, "also while nothing arrives");
-    // 1.2 of the link for 200 ms, then 0.8, in packets of ten customers, for 10 s. The queue stands at 30 ms.
+    // 1.2 of the link for 200 ms, then 0.8, in packets of ten customers, for 10 s. The queue stays at 30 ms.
     let (mut now, mut most) = (Time::ZERO, 0.0_f64);
     for i in 0_u32.. {
         if now >= Time::from_secs(10) {
@@ -123,9 +123,8 @@ fn by_delay_the_part_of_a_customer_does_not_follow_what_arrives() {
 
 #[test]
 fn the_root_counts_what_would_pass_if_customers_were_flows() {
-    // Customer 1 arrives at 80 Mb/s and so passes one in 80e6/SHARE = 76 in the root's eyes once A_n is
-    // known; its own share is known to be more. F after 20 ms at most: (1 - e^-0.2)·80e6 = 14.5e6 if all
-    // passed.
+    // Customer 1 arrives at 80 Mb/s, so one packet in 80e6/SHARE = 76 passes the root once A_n is known; its
+    // own share is larger. F after 20 ms is at most (1 - e^-0.2)·80e6 = 14.5e6 if all passed.
     let mut hcsfq = with_share(&[1.0, 1.0]);
     hcsfq.customers[1].share = FairShareEstimator::new(
         &FairShareParams { initial: Some(Rate::from_mbit(1_000)), ..params() },
@@ -133,7 +132,7 @@ fn the_root_counts_what_would_pass_if_customers_were_flows() {
     );
     flood(&mut hcsfq, 1);
     let (root, customer) = (hcsfq.root.share.accepted_rate(), hcsfq.customers[1].share.accepted_rate());
-    // 200 packets bring 14.5e6, one of them 76e3; as long as A_n grows the root lets more of them pass.
+    // 200 packets give 14.5e6, one of them 76e3; while A_n grows the root lets more of them pass.
     assert!(customer > 14e6 && root < 0.25 * customer, "{root} and {customer}");
 }
 
@@ -143,7 +142,8 @@ fn params() -> FairShareParams {
 
 #[test]
 fn a_customer_has_at_least_what_its_guarantees_cover() {
-    // 3 Mb/s of a flow for ten times K_α, then customer 1 floods, and the root has FS = SHARE until its K_c is over.
+    // 3 Mb/s of a flow for ten times K_α, then customer 1 floods, and the root has FS = SHARE until its K_c
+    // has passed.
     let with = |flow, label| {
         let mut hcsfq = hcsfq(&[1.0, 4.0], |params| {
             params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
@@ -180,7 +180,7 @@ fn a_label_of_one_is_a_debt_where_guaranteed_packets_came_and_debts_are_paid() {
 
 #[test]
 fn the_last_of_the_buffer_is_for_guaranteed_packets_of_any_customer() {
-    // 10 % of 64 packets: from 58 on; half of that for debts: from 61 on.
+    // 10 % of 64 packets: from 58 on; for debts half of it: from 61 on.
     let verdicts = |first: f64| {
         let mut hcsfq = hcsfq(&[1.0, 1.0], |params| {
             params.edge.marking = Marking::Debt;
@@ -234,7 +234,7 @@ fn a_full_buffer_lowers_the_share_of_a_customer_above_its_part() {
     let full = Admission::Drop(DropReason::Overflow);
     assert_eq!(hcsfq.admit(at, &mut labelled(1, 1.0), queued(64)), full);
     assert_eq!(shares(&hcsfq), [0.99, 0.99, 1.0]);
-    // Customer 2 sends next to nothing: it did not fill the buffer.
+    // Customer 2 sends next to nothing: it has not filled the buffer.
     assert_eq!(hcsfq.admit(at, &mut labelled(2, 1.0), queued(64)), full);
     assert_eq!(shares(&hcsfq), [0.99 * 0.99, 0.99, 1.0]);
 }
@@ -243,7 +243,7 @@ fn a_full_buffer_lowers_the_share_of_a_customer_above_its_part() {
 fn flows_that_are_in_no_table_share_one_customer() {
     let hcsfq = hcsfq(&[1.0, 1.0, 1.0], |_| ());
     assert_eq!([0, 1, 2, 3, 4_000_000_000].map(|flow| hcsfq.customer(FlowId(flow))), [0, 1, 2, 0, 0]);
-    // Without a table there is one customer, and a number beyond the weights belongs to no customer.
+    // Without a table there is one customer, and a number beyond the weights names no customer.
     let bare = self::hcsfq(&[], |_| ());
     assert_eq!((bare.customers.len(), bare.customer(FlowId(3))), (1, 0));
     let of_flows = [CustomerId(7)];
@@ -290,8 +290,8 @@ fn an_egress_takes_labels_off() {
 }
 
 /// C_n and FS_n of each customer after 10 s, with a queue that neither fills nor empties. Customer n has
-/// flows of weight 1 that send `rate` bits a second each, in packets of 1000 B. A guarantee covers `covered` of ten packets
-/// of its first flow.
+/// `flows[n]` flows of weight 1 that send `rate` bits a second each, in packets of 1000 B. A guarantee covers
+/// `covered[n]` of ten packets of its first flow.
 fn settled(weights: &[f64], flows: &[u32], covered: &[u32], rate: f64) -> Vec<[f64; 2]> {
     let mut hcsfq = hcsfq(weights, |_| ());
     let all: u32 = flows.iter().sum();
@@ -323,7 +323,7 @@ fn settled(weights: &[f64], flows: &[u32], covered: &[u32], rate: f64) -> Vec<[f
     sums.into_iter().map(|sum| sum.map(|sum| sum / counted)).collect()
 }
 
-/// Whether `settled` is within 5 % of that.
+/// Asserts that `settled` is within 5 % of `expected`.
 fn assert_near(settled: &[[f64; 2]], expected: &[[f64; 2]]) {
     for (settled, expected) in settled.iter().flatten().zip(expected.iter().flatten()) {
         assert!((settled / expected - 1.0).abs() < 0.05, "{settled} for {expected}");
@@ -339,9 +339,9 @@ fn shares_settle_where_the_equations_say() {
 
 #[test]
 fn guarantees_are_floors_of_customers_and_of_flows() {
-    // Flows of 4 Mb/s. 2.8 of the first customer's are covered, above its share: 5.2 are left, by 1:2 1.73 and 3.47. Of
-    // these 0.8 of a flow are covered: 2.67 are left for it and its two siblings, 0.89 each. The hundredth that siblings
-    // of the first have is within the tolerance.
+    // Flows of 4 Mb/s. 2.8 of the first customer's are covered, above its share: 5.2 are left, by 1:2 1.73
+    // and 3.47. In the latter 0.8 of a flow are covered: 2.67 are left for it and its two siblings, 0.89
+    // each. The hundredth that siblings of the first get is within the tolerance.
     let got = settled(&[1.0, 1.0, 2.0], &[2, 4, 3], &[7, 0, 2], 4e6);
     assert_near(&got[..1], &[[2.8e6, got[0][1]]]);
     assert!(got[0][1] < 0.02 * 2.8e6, "{got:?}");

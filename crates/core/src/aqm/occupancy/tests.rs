@@ -1,4 +1,4 @@
-//! Victims, thresholds and the memory that they take, by worked numbers.
+//! Victims, thresholds and memory, by worked numbers.
 
 use alloc::vec;
 
@@ -29,15 +29,15 @@ fn among_equals_chance_finds_a_victim_that_holds_a_packet() {
             let mut occupancy = occupancy.with_ties(Ties::Random, Stream::new(seed, "ties"));
             let first = chosen(&mut occupancy, 0.0).unwrap();
             occupancy.remove(FlowId(first), &packet(0, first, 100));
-            // Now the other one is the longest alone.
+            // The other flow is the only longest one.
             assert_eq!((chosen(&mut occupancy, 0.0), occupancy.active()), (Some(4 - first), 3));
             first
         };
-        // Each 1 or 3: of 100 as many, 50 ± 5.
+        // Each draw gives 1 or 3: 50 ± 5 of 100 each.
         let is_first = (0..100).map(first).filter(|&flow| flow == 1).count();
         assert!((30..=70).contains(&is_first), "{is_first}");
     }
-    // Flow 0 has a want of 8, flow 1, which holds nothing, one of 2.
+    // Flow 0 has a share of 8, flow 1, which holds nothing, one of 2.
     let rtts = [80, 20].map(Span::from_millis);
     let mut occupancy = buffer(Thresholds::Rtt, Choice::Difference, &rtts, &[0, 0]);
     assert_eq!(chosen(&mut occupancy, 0.0), None);
@@ -62,8 +62,8 @@ fn a_changed_weight_moves_every_threshold() {
 
 #[test]
 fn a_new_flow_and_a_weight_cost_no_rebuild_where_the_ratio_decides() {
-    // Per choice: how often the index was made for 1,000 first-seen flows with weights of 1 to 4, each
-    // with a packet and a victim.
+    // For each choice the number of times that the index was rebuilt for 1,000 first-seen flows with weights
+    // of 1 to 4, each with a packet and a victim.
     let rebuilds = |choice| {
         let mut occupancy = buffer(Thresholds::Weights, choice, &[], &[]);
         for flow in 0..1_000 {
@@ -85,7 +85,7 @@ fn a_new_flow_and_a_weight_cost_no_rebuild_where_the_ratio_decides() {
 
 #[test]
 fn a_weight_moves_one_key_where_the_ratio_decides() {
-    // 2, 4 and 3 packets: 4/1 is the most; with a weight of 4 for flow 1, 3/1 is; with 0.5 for flow 0,
+    // 2, 4 and 3 packets: 4/1 is the largest; with a weight of 4 for flow 1, 3/1 is; with 0.5 for flow 0,
     // 2/0.5.
     let mut occupancy = buffer(Thresholds::Weights, Choice::Ratio, &[], &[2, 4, 3]);
     let mut victims = vec![chosen(&mut occupancy, 0.0)];
@@ -94,7 +94,7 @@ fn a_weight_moves_one_key_where_the_ratio_decides() {
         victims.push(chosen(&mut occupancy, 0.0));
     }
     assert_eq!((victims, occupancy.rebuilds), (vec![Some(1), Some(2), Some(0)], 1));
-    // The unit of every key is another.
+    // The unit of every key changes.
     occupancy.set_limit("1kB".parse().unwrap());
     chosen(&mut occupancy, 0.0);
     assert_eq!(occupancy.rebuilds, 2);
@@ -102,7 +102,7 @@ fn a_weight_moves_one_key_where_the_ratio_decides() {
 
 #[test]
 fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_are_equal() {
-    // 10, 30 and, for flows 1 and 3, 20 ms: b = 10/8, 20/8, 30/8 and 20/8, which holds 3.
+    // 10 and 30 ms, and 20 ms for flows 1 and 3: b = 10/8, 20/8, 30/8 and 20/8, which holds 3.
     let rtts = [10, 0, 30].map(Span::from_millis);
     let mut occupancy = buffer(Thresholds::Rtt, Choice::Uniform, &rtts, &[1, 2, 3, 3]);
     assert_eq!([0.0, 0.9].map(|u| chosen(&mut occupancy, u)), [Some(3), Some(3)]);
@@ -113,7 +113,7 @@ fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_a
 #[test]
 fn round_trip_times_that_become_known_later_count_and_what_is_unknown_follows_them() {
     for choice in [Choice::Ratio, Choice::Difference] {
-        // Nothing is known: of 2, 5 and 3 packets the most.
+        // No round-trip time is known: the flow with most of 2, 5 and 3 packets.
         let mut occupancy = buffer(Thresholds::Rtt, choice, &[], &[2, 5, 3]);
         assert_eq!(chosen(&mut occupancy, 0.0), Some(1));
         // 10 ms for flow 0, 100 for flow 1 and their mean, 55, for flow 2: b = 0.61, 6.1 and 3.3.
@@ -121,11 +121,11 @@ fn round_trip_times_that_become_known_later_count_and_what_is_unknown_follows_th
         occupancy.set_unknown_rtt(ms(55));
         assert!(occupancy.set_rtt(FlowId(0), ms(10)) && occupancy.set_rtt(FlowId(1), ms(100)));
         assert_eq!(chosen(&mut occupancy, 0.0), Some(0), "{choice:?}");
-        // Less than twice as long: flow 2 keeps 55 ms, and 3/55 is less than 5/90.
+        // Less than twice the mean before: flow 2 keeps 55 ms, and 3/55 is less than 5/90.
         occupancy.set_unknown_rtt(ms(109));
         assert!(occupancy.set_rtt(FlowId(0), ms(1_000)) && occupancy.set_rtt(FlowId(1), ms(90)));
         assert_eq!(occupancy.measure.share(2), 55e6);
-        // Forgotten again.
+        // The round-trip time is forgotten again.
         occupancy.set_unknown_rtt(ms(111));
         assert!(occupancy.set_rtt(FlowId(0), Span::ZERO));
         assert_eq!([0, 2, 7].map(|flow| occupancy.measure.share(flow)), [111e6; 3]);
@@ -136,7 +136,7 @@ fn round_trip_times_that_become_known_later_count_and_what_is_unknown_follows_th
 #[test]
 fn flows_beyond_the_bound_share_what_they_hold() {
     let mut occupancy = buffer(Thresholds::Equal, Choice::Ratio, &[], &[1]);
-    // The number after the last slot's is flow 0 again, when it comes and when it goes.
+    // The number after the last slot shares the state of flow 0, on arrival and departure.
     let beyond = FlowId::SLOTS as u32;
     occupancy.add(&packet(0, beyond, 100));
     assert_eq!((occupancy.active(), chosen(&mut occupancy, 0.0)), (1, Some(0)));
@@ -147,8 +147,8 @@ fn flows_beyond_the_bound_share_what_they_hold() {
 
 #[test]
 fn a_flow_takes_at_most_the_memory_that_the_headers_say() {
-    // Twice 16 bytes for what it holds, twice 8 for a weight, and: 23 for the tournament; for the sums
-    // twice 21, a leaf, an inner place, a mark and a note; twice 12 for the order or twice 8 for the set.
+    // Twice 16 bytes for the backlog, twice 8 for a weight, and: 23 for the tournament; for the sums twice
+    // 21, a leaf, an inner place, a mark and a note; twice 12 for the order or twice 8 for the set.
     for (choice, has_weight, most) in [
         (Choice::Ratio, false, 55),
         (Choice::Ratio, true, 71),

@@ -1,53 +1,56 @@
-//! What is known of each flow that was active lately: SF-FC's estimator.
+//! The state of each recently active flow: SF-FC's estimator.
 
 use alloc::vec::Vec;
 
 use crate::packet::FlowId;
 use crate::units::{Span, Time};
 
-/// Intervals of which departures are remembered.
+/// The number of intervals whose departures are remembered.
 pub(super) const HISTORY: usize = 8;
 
-/// One flow. Amounts are bytes of the current interval. What packets touch comes first, in one cache line.
+/// The state of one flow. Amounts are bytes of the current interval. Fields that packets use come first, in
+/// one cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Flow {
     pub id: FlowId,
-    /// Whether it lowers its rate when packets are lost.
+    /// Whether the flow lowers its rate on losses.
     pub adaptive: bool,
-    /// Whether that is known, and not only said.
+    /// Whether `adaptive` is a verdict rather than the flow's declaration.
     pub known: bool,
-    /// τ, when its last packet arrived.
+    /// τ, the arrival time of its last packet.
     tau: Time,
-    /// λ, what arrived.
+    /// λ, the bytes that arrived.
     pub lambda: u64,
-    /// Of that, what was discarded on arrival.
+    /// The bytes of these that were discarded on arrival.
     pub discarded: u64,
-    /// μ, what left.
+    /// μ, the bytes that left.
     pub mu: u64,
-    /// What was dropped in the queue.
+    /// The bytes dropped in the queue.
     pub dropped: u64,
-    /// What may pass in an interval by a cut of this router.
+    /// The bytes that this router's cut lets pass in an interval.
     pub held: f64,
-    /// What of that may pass now; below zero after a packet that was larger.
+    /// The tokens left for them; below zero after a packet larger than the rest.
     pub credit: f64,
-    /// When that was computed.
+    /// The time at which `credit` was computed.
     pub filled: Time,
-    /// The discard rate.
+    /// v, the discard rate.
     pub v: f64,
-    /// What may pass of it, which is reported: `held` and what is fair.
+    /// The bytes that may pass in an interval, as reported upstream: the smaller of `held` and the fair
+    /// share.
     pub allowed: f64,
-    /// The basic discard rate.
+    /// BDR, the basic discard rate.
     pub bdr: f64,
-    /// What reports leave of it in an interval.
+    /// The bytes that reports leave to the flow in an interval.
     pub cap: f64,
-    /// What arrives in an interval, usually.
+    /// The usual arrivals in an interval.
     pub usual: f64,
-    /// Intervals without a report.
+    /// The number of intervals without a report.
     pub silent: u32,
-    /// What left in the intervals before.
+    /// The departures in the intervals before.
     pub left: History,
-    /// What arrived at the next router in an interval and what left it, from its latest report in this interval.
+    /// The arrivals and departures of an interval at the next router, from its latest report in this
+    /// interval.
     pub report: Option<[f64; 2]>,
 }
 
@@ -81,8 +84,8 @@ impl Flow {
 }
 
 impl Flow {
-    /// Of how much it is known whether it left, and what left. Where it is `divided` behind this, a packet that was accepted may
-    /// be dropped in a later interval.
+    /// The bytes whose fate is known, and those of them that left. If the link is `divided` behind the
+    /// discarder, an accepted packet may be dropped in a later interval.
     pub fn passed(&self, divided: bool) -> (u64, u64) {
         if divided {
             (self.mu + self.dropped + self.discarded, self.mu)
@@ -91,7 +94,7 @@ impl Flow {
         }
     }
 
-    /// It is taken for one that does not answer to losses, and starts anew if it was taken for one that does.
+    /// Marks the flow as unresponsive. Its state starts anew if it counted as adaptive.
     pub fn become_non_adaptive(&mut self) {
         if self.adaptive {
             *self = Self { tau: self.tau, known: self.known, ..Self::new(self.id, false) };
@@ -99,11 +102,11 @@ impl Flow {
     }
 }
 
-/// Amounts of the last intervals in which something arrived.
+/// Amounts of the last intervals with arrivals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct History {
     count: u32,
-    /// The last one last; 4 GiB in an interval are as good as more.
+    /// The latest amount last; an amount saturates at 4 GiB.
     amounts: [u32; HISTORY],
 }
 
@@ -114,7 +117,7 @@ impl History {
         self.count = (self.count + 1).min(HISTORY as u32);
     }
 
-    /// Over the last `intervals`, or as many as there were; 0 if none.
+    /// The mean over the last `intervals`, or over as many as there are; 0 if there is none.
     pub(super) fn mean(&self, intervals: usize) -> f64 {
         let intervals = intervals.min(self.count as usize);
         let sum: u64 = self.amounts.iter().rev().take(intervals).map(|&amount| u64::from(amount)).sum();
@@ -122,11 +125,11 @@ impl History {
     }
 }
 
-/// The flows that were active lately, in the order of their first packets but for those that took the places
-/// of others.
+/// The recently active flows, in the order of their first packets, except that a flow may have taken the
+/// place of another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
-    /// By slot of the flow: its place in `active` plus one, or 0.
+    /// The place of a flow in `active` plus one, or 0, by slot.
     places: Vec<u32>,
     active: Vec<Flow>,
 }
@@ -156,7 +159,7 @@ impl Flows {
         self.active.get_mut(place)
     }
 
-    /// A packet of the flow `id` has arrived. A flow that was taken for one of the other kind starts anew.
+    /// Notes a packet of the flow `id`. A flow that counted as the other kind starts anew.
     pub(super) fn seen(&mut self, id: FlowId, now: Time, adaptive: bool) -> &mut Flow {
         let place = match self.place(id) {
             Some(place) => place,

@@ -37,7 +37,7 @@ pub const NBQ: Entry = Entry {
 
 const LISTS: &[&[Param]] = &[SffcParams::PARAMS, FairnessParams::PARAMS];
 
-/// The discipline that the paper has.
+/// The discipline of the paper.
 pub const FIFO: &str = "fifo";
 
 params! {
@@ -84,7 +84,7 @@ params! {
         /// How far reports of others cut a flow: to what they ask for; or only while this link is congested, and to no less than the
         /// flow's fair share of it.
         trust: Trust = Param::of("full", "the paper; gateways are bounded unless they say otherwise"),
-        /// What SF-FC adds; none in NBQ.
+        /// The parameters of SF-FC's extension; none in NBQ.
         fairness: Option<FairnessParams> => FairnessParams::of_sffc,
     }
     check: Self::check
@@ -119,9 +119,9 @@ params! {
 }
 
 choice! {
-    /// What the basic discard rate goes on from.
+    /// The value from which the basic discard rate continues.
     pub enum Previous {
-        /// Itself.
+        /// The basic discard rate itself.
         Bdr = "bdr",
         /// The final discard rate.
         Final = "final",
@@ -129,41 +129,41 @@ choice! {
 }
 
 choice! {
-    /// What a cut is kept as.
+    /// The representation of a cut.
     pub enum Discard {
-        /// The rate that it leaves.
+        /// The rate that passes.
         Rate = "rate",
-        /// The share that it takes.
+        /// The share that is discarded.
         Share = "share",
     }
 }
 
 choice! {
-    /// By what adaptive flows are recognised.
+    /// The criterion by which adaptive flows are recognised.
     pub enum Recognise {
-        /// What they do when packets are lost anyway.
+        /// Their reaction to losses that they have anyway.
         Losses = "losses",
-        /// What they say they are.
+        /// The protocol that they declare.
         Protocol = "protocol",
-        /// What they do when packets are dropped for a test.
+        /// Their reaction to packets dropped for a test.
         Behaviour = "behaviour",
     }
 }
 
 choice! {
-    /// How far reports of others cut a flow.
+    /// The limit to cuts by other routers' reports.
     pub enum Trust {
-        /// To what they ask for.
+        /// No limit.
         Full = "full",
-        /// While the link is congested, to no less than the flow's fair share.
+        /// Cuts while the link is congested only, and to no less than the flow's fair share.
         Bounded = "bounded",
     }
 }
 
 choice! {
-    /// What non-adaptive flows are due of a link.
+    /// The part of a link that is due to non-adaptive flows.
     pub enum Share {
-        /// Their part of the max-min fair split.
+        /// Their part of the max-min fair division.
         Needs = "needs",
         /// Their part of the number of flows.
         Count = "count",
@@ -171,33 +171,33 @@ choice! {
 }
 
 choice! {
-    /// What non-adaptive flows are taken to use.
+    /// The estimate of the bandwidth that non-adaptive flows use.
     pub enum Usage {
-        /// What they would send after the basic discard rate.
+        /// The rate that they would send after the basic discard rate.
         Demand = "demand",
-        /// What left.
+        /// Their departures.
         Departures = "departures",
     }
 }
 
 choice! {
-    /// What non-adaptive flows get of what adaptive ones leave.
+    /// The part of the bandwidth unused by adaptive flows that non-adaptive flows get.
     pub enum Spare {
-        /// Slowly more of it, and less when adaptive ones lose packets.
+        /// A slowly growing part, halved when adaptive flows lose packets.
         Lent = "lent",
-        /// While these are steady all of it, at least their share.
+        /// All of it while adaptive flows are steady, and at least their share.
         Share = "share",
-        /// While these are steady all of it.
+        /// All of it while adaptive flows are steady.
         Printed = "printed",
     }
 }
 
 choice! {
-    /// Among how many flows the fair bandwidth is divided.
+    /// The flows among which the fair bandwidth is divided.
     pub enum Divisor {
-        /// Non-adaptive ones that want more.
+        /// Non-adaptive flows that want more.
         Unsatisfied = "unsatisfied",
-        /// Adaptive ones too.
+        /// Adaptive flows too.
         All = "all",
     }
 }
@@ -223,7 +223,7 @@ impl SffcParams {
         args.refuse_idle(&[("previous", self.discard == Discard::Rate, shares)])
     }
 
-    /// What divides the link behind the discarder, by its name in the catalogue.
+    /// The discipline that divides the link behind the discarder, by its name in the catalogue.
     #[must_use]
     pub fn discipline(&self) -> &'static str {
         self.fairness.as_ref().map_or(FIFO, |fairness| fairness.discipline)

@@ -1,31 +1,32 @@
-//! Cuts as rates: what may pass of a flow, held by a token bucket.
+//! Cuts as rates: a token bucket enforces the rate of a flow that may pass.
 //!
-//! The paper keeps a cut as the share of packets that is discarded. A share goes on cutting a flow that has slowed down because
-//! another router cuts it too, so over several hops the cuts multiply; and shares of the few packets of an interval are chance,
-//! which costs a flow something at every hop. A rate cuts only what exceeds it, and a flow that has been cut to it once
-//! passes the next router that holds it to the same.
+//! The paper represents a cut by the share of packets that is discarded. A share keeps cutting a flow that
+//! has slowed down because another router cuts it too, so over several hops the cuts multiply. Shares of the
+//! few packets of an interval are also random, which costs a flow some packets at every hop. A rate cuts only
+//! the excess, and a flow that has been cut to it once passes the next router with the same limit.
 
 use super::flows::Flow;
 use super::params::SffcParams;
 use crate::units::{Bytes, Span, Time};
 
-/// What a bucket holds at least: a full packet, without which a flow of few packets passes less than its rate.
+/// The minimum depth of a bucket: a full packet, without which a flow of few packets passes less than its
+/// rate.
 const PACKET: f64 = super::FULL_PACKET.get() as f64;
-/// Weight of an interval in a flow's usual rate: the part that the usual rate is of this, and at least an eighth. Chosen: an
-/// interval of eight full packets says what the rate is, one of few is chance.
+/// The usual rate, in bytes per interval, from which on an interval counts in full in it; the weight is in
+/// proportion below, and at least an eighth. Chosen: eight full packets are representative, few are random.
 const FULL: f64 = 8.0 * PACKET;
 const LEAST: f64 = 0.125;
 
 impl Flow {
-    /// An interval has ended: what it sends, usually.
+    /// Updates the usual rate at the end of an interval.
     pub(super) fn note_usual(&mut self) {
         let lambda = self.lambda as f64;
         let weight = if self.usual > 0.0 { (self.usual / FULL).clamp(LEAST, 1.0) } else { 1.0 };
         self.usual += weight * (lambda - self.usual);
     }
 
-    /// Eqs. 2 to 4 with the rate that is left in place of the share that is taken. It may grow by `increment`; `kept` is left of
-    /// it at least, and nothing is remembered that is above `capacity`.
+    /// Eqs. 2 to 4 with the rate that is left instead of the share that is discarded. The rate may grow by
+    /// `increment` and is at least `kept`. A rate above `capacity` is not remembered.
     pub(super) fn set_cap(&mut self, params: &SffcParams, increment: f64, kept: f64, capacity: f64) {
         let report = self.report.take();
         self.silent = if report.is_some() { 0 } else { self.silent.saturating_add(1) };
@@ -34,20 +35,21 @@ impl Flow {
         if let Some(wanted) = wanted {
             self.cap = alpha * self.cap.min(self.usual) + (1.0 - alpha) * wanted;
         } else if (report.is_some() || u64::from(self.silent) > params.wait) && self.mu > 0 {
-            // Silence about a flow of which nothing went on says nothing.
+            // No report about a flow without departures means nothing.
             self.cap += increment;
         }
         self.cap = if self.cap < capacity { self.cap.max(increment) } else { f64::INFINITY };
         self.bdr = (1.0 - self.cap.max(kept) / self.usual).clamp(0.0, 1.0);
     }
 
-    /// Lets `allowed` pass in an interval from now on.
+    /// Sets the bytes that may pass in an interval.
     pub(super) fn allow(&mut self, allowed: f64) {
         self.allowed = allowed;
         self.v = (1.0 - allowed / self.usual).clamp(0.0, 1.0);
     }
 
-    /// Enforces from now on what is allowed; if the discipline behind this `divides` what is fair, only what was heard.
+    /// Enforces the allowed rate from here on; if the discipline behind it `divides` the link fairly, only
+    /// the rate from reports.
     pub(super) fn hold(&mut self, divides: bool) {
         if divides {
             self.v = self.bdr;
@@ -57,7 +59,7 @@ impl Flow {
         }
     }
 
-    /// Whether a packet of this size exceeds what may pass.
+    /// Whether a packet of this size exceeds the bytes that may pass.
     pub(super) fn exceeds(&mut self, now: Time, size: Bytes, interval: Span) -> bool {
         if self.held.is_infinite() {
             return false;
@@ -83,19 +85,19 @@ mod tests {
     use crate::packet::FlowId;
     use crate::packet::Protocol::{self, Tcp, Udp};
 
-    /// As [`Bench`], with the defaults.
+    /// A [`Bench`] with the defaults.
     fn bench(pairs: &[(&str, &str)]) -> Bench {
         let defaults = [("discard", "rate"), ("report_discards", "5%")];
         Bench::new(&[&defaults, pairs].concat())
     }
 
-    /// What is reported after an interval with this traffic.
+    /// The reports after an interval with this traffic.
     fn reports(bench: &mut Bench, flows: &[(u32, Protocol, u64)]) -> Vec<FlowReport> {
         bench.interval(flows);
         bench.queue.policy_mut().take_reports()
     }
 
-    /// What of `bytes` of flow 0 passes in an interval.
+    /// The part of `bytes` of flow 0 that passes in an interval.
     fn passes(bench: &mut Bench, bytes: u64) -> f64 {
         bench.interval(&[(0, Udp, bytes)]);
         bench.flow(0).left.mean(1)
@@ -106,7 +108,7 @@ mod tests {
         let mut bench = bench(&[]);
         bench.interval(&[(0, Udp, 50_000)]);
         near(bench.flow(0).bdr, 0.0);
-        // Of 50,000 20,000 departed: half the way.
+        // 20,000 of 50,000 departed: half the way.
         bench.on_report(0, 50_000, 20_000);
         bench.interval(&[(0, Udp, 50_000)]);
         near(bench.flow(0).cap, 35_000.0);
@@ -117,24 +119,24 @@ mod tests {
         near(bench.flow(0).cap, 35_000.0);
         bench.interval(&[(0, Udp, 50_000)]);
         near(bench.flow(0).cap, 35_312.5);
-        // Less than is regular lost, it grows as well.
+        // A loss below the regular rate lets it grow as well.
         bench.on_report(0, 35_000, 33_600);
         bench.interval(&[(0, Udp, 50_000)]);
         near(bench.flow(0).cap, 35_625.0);
-        // Above what the link carries nothing is remembered.
+        // A rate above the link rate is not remembered.
         (0..90).for_each(|_| bench.interval(&[(0, Udp, 50_000)]));
         assert!(bench.flow(0).cap.is_infinite() && bench.flow(0).allowed.is_infinite());
     }
 
     #[test]
     fn a_rate_cuts_only_what_exceeds_it() {
-        // May 30,000 pass of 60,000, then also when only 30,000 come, since another router cuts the flow too, and so
-        // in each interval: the bucket takes what is due, to a packet.
+        // If 30,000 of 60,000 may pass, then 30,000 pass also when only 30,000 arrive, since another router
+        // cuts the flow too, and so in each interval: the bucket takes the due bytes, to a packet.
         let mut bench = bench(&[]);
         bench.interval(&[(0, Udp, 60_000)]);
         bench.on_report(0, 60_000, 0);
         bench.interval(&[(0, Udp, 60_000)]);
-        // All come within an instant, and the bucket holds an interval's worth.
+        // All arrive at once, and the bucket holds an interval's worth.
         near(passes(&mut bench, 60_000), 30_000.0);
         near(passes(&mut bench, 29_900), 29_900.0);
         near(passes(&mut bench, 29_900), 29_900.0);
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_flow_of_few_packets_passes_its_rate_over_time() {
-        // A packet of 100 bytes in each interval, of which 12.5 may pass by report, 0.5 more in each interval without one.
+        // A packet of 100 bytes in each interval, of which 12.5 may pass by report, and 0.5 more after each
+        // interval without one.
         let mut bench = bench(&[("increment", "0.000001%"), ("active", "10s")]);
         (0..20).for_each(|_| bench.interval(&[(0, Udp, 100)]));
         for _ in 0..3 {
@@ -152,7 +155,7 @@ mod tests {
         near(bench.flow(0).usual, 100.0);
         assert!((bench.flow(0).cap - 12.5).abs() < 0.01, "{}", bench.flow(0).cap);
         let passed: f64 = (0..2_000).map(|_| passes(&mut bench, 100)).sum();
-        // 12.5 in each interval, and what a full bucket holds at most, 1,500.
+        // 12.5 in each interval, plus the 1,500 of a full bucket.
         assert!((25_000.0..=26_500.0).contains(&passed), "{passed}");
     }
 
@@ -178,7 +181,7 @@ mod tests {
         bench.on_report(0, 100_000, 30_000);
         bench.interval(&[(0, Udp, 50_000)]);
         near(bench.flow(0).cap, 40_000.0);
-        // And no report starves a flow.
+        // No report can starve a flow.
         for _ in 0..100 {
             bench.on_report(0, 50_000, 0);
             bench.interval(&[(0, Udp, 50_000)]);
@@ -193,12 +196,12 @@ mod tests {
         bench.on_report(0, 50_000, 20_000);
         assert_eq!(reports(&mut bench, &[(0, Udp, 50_000)]), [], "35,000 from now on");
         let [report] = reports(&mut bench, &[(0, Udp, 50_000)])[..] else { panic!("one report") };
-        // Not what left of this interval, which has chance in it.
+        // The report does not contain the departures of this interval, which are partly random.
         assert_eq!(
             (report.flow, report.arrived, report.departed),
             (FlowId(0), Bytes::new(50_000), Bytes::new(35_000))
         );
-        // It ends when the upstream router does it.
+        // The reports end when the upstream router discards the excess.
         (0..3).for_each(|_| bench.interval(&[(0, Udp, 36_000)]));
         bench.queue.policy_mut().take_reports();
         assert_eq!(reports(&mut bench, &[(0, Udp, 36_000)]), []);
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_goes_on_even_if_it_is_not_enforced() {
-        // On a link with room, with bounded trust.
+        // On an uncongested link, with bounded trust.
         let mut bench = bench(&[("trust", "bounded")]);
         bench.interval(&[(0, Udp, 50_000)]);
         bench.on_report(0, 50_000, 20_000);
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn flows_share_by_their_usual_rates() {
-        // One sends 6,000 in every second interval, usually 3,000, which is what the other leaves.
+        // One flow sends 6,000 in every second interval, usually 3,000, which is what the other leaves.
         let mut bench = bench(&[]);
         for _ in 0..40 {
             bench.interval(&[(0, Udp, 6_000), (1, Udp, 100_000), (2, Tcp, 100)]);

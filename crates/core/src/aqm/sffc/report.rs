@@ -1,17 +1,17 @@
-//! A router's report to another one about a flow.
+//! The report of a router to an upstream router about a flow.
 
 use crate::packet::FlowId;
 use crate::units::{Bytes, Span};
 
-/// What a link did to one flow in one interval.
+/// The treatment of one flow by a link in one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowReport {
     /// The flow.
     pub flow: FlowId,
-    /// What came for the link.
+    /// The bytes that arrived for the link.
     pub arrived: Bytes,
-    /// What left by the link; of a valid report not more than arrived.
+    /// The bytes that left by the link; at most those that arrived in a valid report.
     pub departed: Bytes,
-    /// The time in which this was counted.
+    /// The time over which the bytes were counted.
     pub interval: Span,
 }

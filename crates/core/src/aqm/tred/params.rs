@@ -1,4 +1,4 @@
-//! What TRED can be set to.
+//! The parameters of TRED.
 
 use crate::aqm::detection::{DetectionParams, GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
 use crate::aqm::l4s::L4S;
@@ -22,19 +22,19 @@ pub const ENTRY: Entry = Entry {
 };
 
 choice! {
-    /// Where the factor comes in.
+    /// The place of the factor.
     pub enum Stage {
         /// Before the count that spaces drops.
         Before = "before",
-        /// After it.
+        /// After the count.
         After = "after",
-        /// There is no count: each packet is judged by itself.
+        /// Without a count: each packet is judged by itself.
         None = "none",
     }
 }
 
 choice! {
-    /// What tickets are compared for.
+    /// The unit for which tickets are compared.
     pub enum Per {
         /// A byte: shares are of bits.
         Byte = "byte",
@@ -44,9 +44,9 @@ choice! {
 }
 
 choice! {
-    /// What ExpectTkt is.
+    /// The definition of ExpectTkt.
     pub enum Expect {
-        /// What a packet carries whose flow has its share of what is accepted.
+        /// The tickets on a packet of a flow whose share of the accepted rate is its due.
         Share = "share",
         /// The mean of packets with fewer than K × MinTkt.
         Mean = "mean",
@@ -54,11 +54,11 @@ choice! {
 }
 
 choice! {
-    /// Where adaptive RED keeps the average.
+    /// The level at which adaptive RED keeps the average.
     pub enum Target {
-        /// In the middle between `min_th` and three times that, or `max_th` if it is less.
+        /// The middle between `min_th` and three times `min_th`, or `max_th` if that is less.
         Low = "low",
-        /// In the middle between `min_th` and `max_th`.
+        /// The middle between `min_th` and `max_th`.
         Middle = "middle",
     }
 }
@@ -139,20 +139,22 @@ impl TredParams {
         ])
     }
 
-    /// Whether buffer and thresholds grow, and w_q falls, with the rate of a fast link: unless one of them is set.
+    /// Whether buffer and thresholds grow, and w_q falls, with the rate of a fast link: unless one of them is
+    /// set.
     #[must_use]
     pub const fn follows_link(&self) -> bool {
         let Self { limit, min_th, max_th, w_q, .. } = self;
         limit.is_none() && min_th.is_none() && max_th.is_none() && w_q.is_none()
     }
 
-    /// Size of the buffer, the paper's if none is set; of a link that it [follows](Self::follows_link) a part.
+    /// The size of the buffer, the paper's if none is set; for a link that it [follows](Self::follows_link) a
+    /// part of it.
     #[must_use]
     pub fn limit(&self) -> BufferSize {
         self.limit.unwrap_or_else(|| EntryArgs::of_paper(&ENTRY).limit("limit"))
     }
 
-    /// RED's average queue and drop curve, with the paper's values for what is not set.
+    /// RED's average queue and drop curve, with the paper's values for parameters that are not set.
     #[must_use]
     pub fn detection(&self) -> DetectionParams {
         let paper = EntryArgs::of_paper(&ENTRY);

@@ -6,14 +6,14 @@ use crate::testing::packet;
 use crate::units::Bytes;
 use crate::units::Packets;
 
-/// The paper's, with these parameters.
+/// TRED of the paper, with these parameters.
 fn tred(pairs: &[(&str, &str)]) -> Tred {
     plain(&[&[("preset", "paper")], pairs].concat())
 }
 
 fn plain(pairs: &[(&str, &str)]) -> Tred {
     let mut selection = Selection::of(Role::Policy, "tred").unwrap();
-    // An average that is the queue itself.
+    // An average that equals the queue.
     for (key, value) in [("w_q", "1")].iter().chain(pairs) {
         selection.set(key, value).unwrap();
     }
@@ -32,7 +32,8 @@ fn admit(tred: &mut Tred, at: Time, mut packet: SimplePacket, queued: u64) -> Ad
     tred.admit(at, &mut packet, backlog)
 }
 
-/// Shows it `count` packets of each of these tags, 10 ms apart, with an empty queue; the time after.
+/// Sends `count` packets of each of these tags, 10 ms apart, to an empty queue. Returns the time after the
+/// last.
 fn show(tred: &mut Tred, from: Time, tags: &[f64], count: u64) -> Time {
     let mut now = from;
     for i in 0..count {
@@ -42,8 +43,8 @@ fn show(tred: &mut Tred, from: Time, tags: &[f64], count: u64) -> Time {
     now
 }
 
-/// The share of `tag` that is dropped with an average of 30 when each is judged by itself: p_b = 0.2 · 25/50
-/// = 0.1.
+/// The share of packets with `tag` that is dropped at an average of 30 when each is judged by itself: p_b =
+/// 0.2 · 25/50 = 0.1.
 fn dropped(tag: Option<f64>, factor: &str) -> f64 {
     let mut tred = tred(&[("stage", "none"), ("factor", factor), ("window", "500s")]);
     let now = show(&mut tred, Time::ZERO, &[40.0], 100);
@@ -56,8 +57,8 @@ fn dropped(tag: Option<f64>, factor: &str) -> f64 {
 
 #[test]
 fn half_the_tickets_are_dropped_eight_times_as_often() {
-    // ExpectTkt is 40 and a window of 500 s keeps it there while 10,000 packets of 56 or less are shown,
-    // of which those of 80 and more are filtered. 4 standard deviations of 10,000 draws.
+    // ExpectTkt is 40 and a window of 500 s keeps it there during 10,000 packets of 56 or fewer; those of 80
+    // and more are filtered. 4 standard deviations of 10,000 draws.
     for (tag, p) in [(80.0, 0.1 / 8.0), (120.0, 0.1 / 27.0)] {
         let band = 4.0 * (p * (1.0 - p) / 10_000.0_f64).sqrt();
         assert!(
@@ -68,18 +69,19 @@ fn half_the_tickets_are_dropped_eight_times_as_often() {
     }
     let band = 4.0 * (0.1 * 0.9 / 10_000.0_f64).sqrt();
     assert!((dropped(Some(40.0), "true") - 0.1).abs() < band);
-    // Without the factor, and without tickets, it is RED.
+    // Without the factor, and without tickets, TRED is RED.
     assert!((dropped(Some(120.0), "false") - 0.1).abs() < band);
     assert!((dropped(None, "true") - 0.1).abs() < band);
 }
 
 #[test]
 fn l4s_is_marked_by_twice_the_root_keeps_its_tickets_and_does_not_count_for_others() {
-    // p_b = 0.1 at an average of 30. With twice what is expected 1/8 of it: p_C = 1/80, p_L = 0.224. With half 0.8: an overload.
+    // p_b = 0.1 at an average of 30. With twice the expected tickets 1/8 of it: p_C = 1/80, p_L = 0.224. With
+    // half 0.8: an overload.
     let l4s = |tag: f64| SimplePacket { ecn: Ecn::Ect1, ..tagged(tag) };
     let of = |tag: f64| {
         let mut tred = tred(&[("l4s", "true"), ("window", "5000s"), ("relabel", "true")]);
-        // So many that the mean hardly moves.
+        // These are so many that the mean hardly changes.
         let now = show(&mut tred, Time::ZERO, &[40.0], 20_000);
         admit(&mut tred, now, tagged(40.0), 30);
         let (mut marked, mut dropped, mut left) = (0.0, 0.0, 0.0);
@@ -94,7 +96,7 @@ fn l4s_is_marked_by_twice_the_root_keeps_its_tickets_and_does_not_count_for_othe
                 }
             }
         }
-        // The count is still that of the one packet that is not of L4S: p = 0.1 / (2 - 0.2) would be sure after 20 of them.
+        // The count is still that of the one classic packet: p = 0.1 / (2 - 0.2) would be 1 after 20 of them.
         assert!(tred.spacing.spread(0.1) == 0.0);
         (marked / 1e3, dropped / 1e3, left)
     };
@@ -120,7 +122,7 @@ fn a_flow_with_a_tenth_of_the_tickets_gets_nothing_through() {
 
 #[test]
 fn the_factor_comes_before_the_count_after_it_or_there_is_no_count() {
-    // p_b = 0.1 at an average of 30, tags of half of what is expected: p_b × 8 = 0.8. The first arrival above
+    // p_b = 0.1 at an average of 30, tags of half the expected number: p_b × 8 = 0.8. The first arrival above
     // min_th starts the count at 1; the second has count 2.
     //  before: 2 × 0.8 = 1.6, so p = 0.8/(2 - 1.6) = 2, certain
     //  after: 2 × 0.1 < 1, so p = 0 × 8 = 0
@@ -152,8 +154,8 @@ fn from_max_thresh_on_all_are_dropped_and_up_to_min_thresh_none() {
 
 #[test]
 fn at_min_thresh_exactly_it_operates_normally() {
-    // Tags of 1 where 40 are expected: p_b = 0.2 · 1/50 at an average of 6, times 40³ is above 1. The count
-    // starts with the first arrival above 5, which joins; the next is dropped for certain.
+    // Tags of 1 instead of 40: p_b = 0.2 · 1/50 at an average of 6, times 40³ is above 1. The count starts
+    // with the first arrival above 5, which joins; the next is dropped with certainty.
     let mut tred = tred(&[("k", "0"), ("window", "500s")]);
     let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
     let verdicts = [5, 5, 6, 6].map(|queued| admit(&mut tred, now, tagged(1.0), queued));
@@ -163,8 +165,8 @@ fn at_min_thresh_exactly_it_operates_normally() {
 
 #[test]
 fn rich_flows_do_not_raise_what_is_expected_but_those_below_k_do() {
-    // Paper, Fig. 1 with B at 0.16 Mbit/s: B carries 1.75 times what A and C do: counted. Fig. 7: 6 times:
-    // filtered. Two in three packets carry 40 tickets.
+    // Paper, Fig. 1 with B at 0.16 Mbit/s: B carries 1.75 times the tickets of A and C: counted. Fig. 7: 6
+    // times: filtered. Two in three packets carry 40 tickets.
     for (rich, expected, filtered) in [(70.0, 50.0, 0.0), (240.0, 40.0, 1.0 / 3.0)] {
         let mut tred = tred(&[]);
         show(&mut tred, Time::ZERO, &[40.0, 40.0, rich], 6_000);
@@ -184,7 +186,7 @@ fn a_stray_packet_with_one_ticket_is_forgotten_within_two_intervals() {
     let now = show(&mut tred, Time::ZERO, &[40.0], 1_000);
     let now = show(&mut tred, now, &[1.0], 1);
     let now = show(&mut tred, now, &[40.0], 20);
-    // All but the stray are filtered now; ExpectTkt has (40·500 + 1)/501 tickets, and stays there.
+    // All but the stray are filtered then; ExpectTkt has (40·500 + 1)/501 tickets, and stays there.
     assert!(tred.stats().filtered >= 20);
     let now = show(&mut tred, now, &[40.0], 200);
     let before = tred.stats().filtered;
@@ -245,12 +247,13 @@ fn by_default_adaptive_max_p_keeps_the_average_at_twice_min_thresh() {
 
 #[test]
 fn it_has_no_state_per_flow() {
-    // No memory of its own, and a size that packets of 100,000 flows could not fit into.
+    // TRED owns no memory, and packets of 100,000 flows would not fit into its size.
     assert!(size_of::<Tred>() < 1_024 && !core::mem::needs_drop::<Tred>());
 }
 
-/// A link of 200 packets a second with two flows of 4,000 tickets a second each, due 100 packets: what is left in a minute of
-/// one that sends 90 a second, and of one that sends ten times its share, in packets a second.
+/// A link of 200 packets a second with two flows of 4,000 tickets a second each, due 100 packets. Returns the
+/// packets a second that pass in a minute: of a flow that sends 90 a second, and of one that sends ten times
+/// its share.
 fn flooded(tred: &mut Tred) -> (f64, f64) {
     let (mut queued, mut left) = (0_u64, [0.0; 2]);
     for ms in 0..60_000_u64 {
@@ -273,19 +276,19 @@ fn flooded(tred: &mut Tred) -> (f64, f64) {
 fn a_flood_moves_neither_what_is_expected_nor_what_others_lose() {
     let mut tred = plain(&[("w_q", "0.02")]);
     let (steady, flood) = flooded(&mut tred);
-    // Of 91 packets a second, and of 100 due and what the steady flow leaves.
+    // Of 91 packets a second, and of 100 due plus the rest that the steady flow leaves.
     assert!(steady > 88.0, "{steady}");
     assert!((80.0..=115.0).contains(&flood), "{flood}");
     // 40 tickets on a packet of 500 bytes.
     let expect_tkt = tred.expect_tkt().unwrap() * 500.0 / UNIT;
     assert!((33.0..=50.0).contains(&expect_tkt), "{expect_tkt}");
-    // The mean below K × MinTkt is that of the flood, and nothing protects the other flow from it.
+    // The mean below K × MinTkt follows the flood, and nothing protects the other flow from it.
     let mut tred = plain(&[("w_q", "0.02"), ("expect", "mean")]);
     let (steady, _) = flooded(&mut tred);
     assert!(steady < 60.0, "{steady}");
 }
 
-/// Shows it packets of 500 bytes with 40 tickets, with a window so long that these remain what is expected.
+/// Sends packets of 500 bytes with 40 tickets, with a window so long that 40 stays the expected number.
 fn expecting_40(pairs: &[(&str, &str)]) -> (Tred, Time) {
     let mut tred = plain(&[&[("stage", "none"), ("window", "5000s")], pairs].concat());
     let now = show(&mut tred, Time::ZERO, &[40.0], 10_000);
@@ -306,7 +309,8 @@ fn a_flood_keeps_the_part_of_its_share_that_is_set() {
 
 #[test]
 fn what_is_thinned_leaves_with_the_tickets_with_which_it_came() {
-    // 2,000 packets with 4 tickets come, about 180 leave with 44 each; 4 standard deviations of their number.
+    // 2,000 packets with 4 tickets arrive, about 180 leave with 44 each; 4 standard deviations of their
+    // number.
     for (relabel, expected) in [("true", 8_000.0), ("false", 720.0)] {
         let (mut tred, now) = expecting_40(&[("relabel", relabel)]);
         let backlog = Backlog { packets: Packets::new(30), bytes: Bytes::new(15_000) };
@@ -322,8 +326,9 @@ fn what_is_thinned_leaves_with_the_tickets_with_which_it_came() {
 
 #[test]
 fn packets_of_any_size_are_judged_by_tickets_for_a_byte() {
-    // Three times the bytes with three times the tickets: dropped with p_b = 0.1, at most (10,000/9,700)^6 of it more as
-    // ExpectTkt rises with the drops. Packet by packet, they carry three times what is expected, and none is dropped.
+    // Three times the bytes with three times the tickets: dropped with p_b = 0.1, times at most
+    // (10,000/9,700)^6 as ExpectTkt rises with the drops. Per packet, they carry three times the expected
+    // tickets, and none is dropped.
     for (per, range) in [("byte", 0.07..0.15), ("packet", 0.0..0.001)] {
         let (mut tred, now) = expecting_40(&[("per", per)]);
         let drops = (0..1_000).filter(|_| {
@@ -338,7 +343,7 @@ fn packets_of_any_size_are_judged_by_tickets_for_a_byte() {
 
 #[test]
 fn what_is_expected_follows_the_least_tickets_when_poor_flows_leave() {
-    // 4 tickets for 10 s, then 40: nothing is dropped that would say so, but no packet carries less.
+    // 4 tickets for 10 s, then 40: no drop shows the change, but no packet carries less.
     let mut tred = plain(&[]);
     let now = show(&mut tred, Time::ZERO, &[4.0], 1_000);
     show(&mut tred, now, &[40.0], 2_000);
@@ -355,7 +360,8 @@ fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() 
         dropped == Admission::Drop(DropReason::Overflow)
     };
     assert_eq!([1_099, 1_100].map(|queued| is_full(&mut tred, queued)), [false, true]);
-    // Each arrival moves the average by 0.0002 of the queue: 1000 of them that find 600 packets to 109.
+    // Each arrival moves the average by 0.0002 of the queue: 1000 arrivals that find 600 packets move it to
+    // 109.
     let mut tred = of_link(&[], 132);
     let average = |tred: &Tred| tred.avg_q_len.get();
     for _ in 0..1_000 {
@@ -373,18 +379,18 @@ fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() 
         zones(&mut tred, [50.0, 300.0, 549.0, 550.0]),
         [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 499.0 / 500.0), Zone::Forced]
     );
-    // The link changes its rate; below 13 Mbit/s sizes are the paper's.
+    // The rate of the link changes; below 13 Mbit/s sizes are the paper's.
     BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(2));
     assert_eq!([109, 110].map(|queued| is_full(&mut tred, queued)), [false, true]);
     assert_eq!(
         zones(&mut tred, [5.0, 30.0, 54.0, 55.0]),
         [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 49.0 / 50.0), Zone::Forced]
     );
-    // A size that is set later stays.
+    // A size that is set later is fixed.
     BufferPolicy::<SimplePacket>::set_limit(&mut tred, Limit::Packets(Packets::new(700)));
     BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(132));
     assert_eq!([699, 700].map(|queued| is_full(&mut tred, queued)), [false, true]);
-    // One that is set keeps the others.
+    // Any one of the four fixes the others.
     for set in [("limit", "120p"), ("min_th", "6p"), ("max_th", "54p"), ("w_q", "0.01"), ("preset", "paper")]
     {
         assert!(is_full(&mut of_link(&[set], 132), 120), "{set:?}");
