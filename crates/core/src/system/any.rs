@@ -1,5 +1,5 @@
-//! Every discipline of this crate, one row for each: the schedulers, the buffer policies, and the systems that are
-//! both at once.
+//! Every discipline of this crate, one row for each: the schedulers, the buffer policies, and the systems
+//! that are both in one.
 //!
 //! A new discipline is a file, its `mod` line and a row here.
 
@@ -24,8 +24,8 @@ use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 use crate::units::Rate;
 
-// Schedulers that divide the link have longest queue drop as their policy: tail drop would let one greedy flow
-// fill the shared buffer and keep the others from their turns.
+// The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
+// would fill the shared buffer and keep the others from their turns.
 family! {
     $ scheduler
     /// Parameters of any scheduler.
@@ -97,7 +97,7 @@ family! {
     $ discipline
     /// Parameters of [`BoxedDiscipline`].
     params DisciplineKind;
-    /// The systems that are scheduler and policy at once.
+    /// The systems that are scheduler and policy in one.
     table SYSTEMS;
 
     Buffered(BufferParams), [],
@@ -156,9 +156,9 @@ pub static SHAPERS: &[Known<TokenBucketParams>] =
 /// Parameters of a scheduler with a buffer policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferParams {
-    /// The scheduler: who is served next.
+    /// The scheduler.
     pub schedule: SchedulerParams,
-    /// The buffer policy: who is dropped.
+    /// The buffer policy.
     pub drop: PolicyParams,
 }
 
@@ -166,7 +166,8 @@ pub struct BufferParams {
 pub type BoxedDiscipline<P> = Box<dyn Discipline<P> + Send>;
 
 impl DisciplineKind {
-    /// Its entries: of a buffer those of its scheduler and its policy. What stands inside it has its own.
+    /// The catalogue entries; a buffer has those of its scheduler and its policy. Inner disciplines have
+    /// their own.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
         let of = match self {
             Self::Buffered(buffer) => [buffer.schedule.entry(), buffer.drop.entry()],
@@ -178,7 +179,7 @@ impl DisciplineKind {
         of.into_iter().flatten()
     }
 
-    /// What it does about the shares of flows.
+    /// How the discipline treats the shares of flows.
     pub(super) fn shares(&self) -> Shares {
         match self {
             Self::Buffered(BufferParams { schedule, drop }) => {
@@ -188,7 +189,7 @@ impl DisciplineKind {
             }
             Self::SffcFronted(fronted) => fronted.discipline.shares(),
             Self::Isolated(isolated) => isolated.kind.shares(),
-            // What an external one does is not known.
+            // The behaviour of an external discipline is unknown.
             Self::Custom(_) => Shares::Given,
             system => system.entry().map_or(Shares::Ignored, |entry| entry.traits.shares),
         }
@@ -199,14 +200,14 @@ impl DisciplineKind {
         discipline!(self, link, system => system)
     }
 
-    /// Builds it for packets that stand for others. This is neither generic nor inlined, so it is compiled once, in this crate, and
-    /// not in each crate with a packet of its own.
+    /// Builds the discipline for erased packets. This function is neither generic nor inlined, so it is
+    /// compiled once, in this crate, and not in each crate with a packet type of its own.
     #[inline(never)]
     pub(super) fn build_simple(&self, link: &LinkContext<'_>) -> BoxedDiscipline<SimplePacket> {
         self.build(link)
     }
 
-    /// The defaults of a discipline, by its name; none if it has no defaults.
+    /// The discipline called `name` with its defaults; none if it has no defaults.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         fn find<T>(table: &'static [Known<T>], name: &str) -> Option<&'static Known<T>> {
             table.iter().find(|known| known.entry.name == name)
@@ -227,7 +228,7 @@ impl DisciplineKind {
 }
 
 impl BufferParams {
-    /// An empty buffer: a type of its own for each pair, so that a packet costs one virtual call, however many parts there are.
+    /// An empty buffer. Each pair has its own type, so that a packet costs one virtual call.
     fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
         scheduler!(&self.schedule, link, scheduler => {
             policy!(&self.drop, link, policy => Box::new(Buffer::new(scheduler, policy)))
@@ -235,7 +236,7 @@ impl BufferParams {
     }
 }
 
-/// What divides among the greedy flows of a RAMP; none if they share its own queue.
+/// The discipline for the greedy flows of a RAMP; none if they share one queue.
 fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<BoxedDiscipline<P>> {
     let is_divided = params.greedy != "fifo";
     let mut discipline = DisciplineKind::of_name(params.greedy).filter(|_| is_divided)?.build(link);
@@ -245,7 +246,8 @@ fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Op
     Some(discipline)
 }
 
-/// A discipline with classes, over FIFO queues or over what `name` says, which has at most `ceiling` in a class.
+/// A classful discipline over FIFO queues, or over the discipline `name`, which gets at most `ceiling` in a
+/// class.
 fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
     classes: &Classes<T>,
     limit: Option<BufferSize>,

@@ -1,24 +1,28 @@
-//! Cebinae: taxes the flows that have most of a full link, so that the others can grow.
+//! Cebinae: taxes the flows that use most of a full link, so that the others can grow.
 //!
-//! Yu, Sonchack, Liu, "Cebinae: scalable in-network fairness augmentation", SIGCOMM 2022. Time has rounds of dT. Every P rounds the
-//! port is *saturated* if it sent at least 1 - delta_p of what it could. Then the flows that sent at least 1 - delta_f of what the
-//! largest sent are *top* flows. Together they get 1 - tau of what they had, and the others get the rest of the link. A port that is not
-//! saturated limits no one. So a flow that its sender's congestion control favours is pushed back by tau a period, until others have
-//! as much and are top flows too, or until the link is no longer full.
+//! Yu, Sonchack, Liu, "Cebinae: scalable in-network fairness augmentation", SIGCOMM 2022. Time is divided
+//! into rounds of dT. Every P rounds the port is *saturated* if it sent at least 1 - delta_p of its capacity.
+//! Then the flows that sent at least 1 - delta_f of the largest flow's bytes are *top* flows. Together they
+//! get 1 - tau of their previous rate, and the others get the rest of the link. A port that is not saturated
+//! limits no flow. A flow that its congestion control favours is thus pushed back by tau a period, until
+//! others reach its rate and are top flows too, or until the link is no longer full.
 //!
-//! - Each group has a leaky bucket: what it sent, at least what it could have sent by now in this round. A packet that exceeds what
-//!   the group has for this round waits for the next one, in a second queue that is served when the first is empty; one that exceeds
-//!   the next round too is dropped.
-//! - What flows send is counted in a cache of slots by a hash: a slot belongs to the first of its flows in each period, and the others
-//!   are not seen, so they are not top flows.
+//! - Each group has a leaky bucket: the bytes sent, and at least those that could have been sent by now in
+//!   this round. A packet that exceeds the group's allocation for this round waits for the next one, in a
+//!   second queue that is served when the first is empty; one that exceeds the next round's too is dropped.
+//! - The bytes of flows are counted in a cache of slots selected by a hash: a slot belongs to the first of
+//!   its flows in each period, and the others are not counted, so they are not top flows.
 //!
-//! Readings, where the text leaves it open or was not at hand; the parameters are those of the authors' experiments:
-//! - What is decided when a round ends holds from the next one on; a switch needs some time in between.
-//! - When a port becomes saturated, what waits is divided between the groups as what was sent.
-//! - Packets that are left of a round when it ends go first in the next.
-//! - Nothing is marked, and virtual rounds within a round are infinitely short, as in the experiments (vdT = 1 ns).
+//! Readings, where the text leaves room or was not available; the parameters are those of the authors'
+//! experiments:
+//! - A decision at the end of a round applies from the next one on; a switch needs some time in between.
+//! - When a port becomes saturated, its backlog is divided between the groups in proportion to bytes sent.
+//! - Packets left over from a round go first in the next.
+//! - Nothing is marked, and virtual rounds within a round are infinitely short, as in the experiments (vdT =
+//!   1 ns).
 //!
-//! dT should be above the longest round trip: else a sender has not yet answered to one tax when the next comes.
+//! dT should exceed the longest round trip: otherwise the next tax comes before a sender has responded to the
+//! last.
 //!
 //! Cost: O(1) per packet, O(slots) every P rounds. Memory: 16 bytes a slot, a byte per flow. Parameters: [`ENTRY`].
 
@@ -47,7 +51,7 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { divides_set_rate: true, ..Traits::NONE },
 };
 
-/// Most slots. Chosen: 16 MB of state.
+/// The maximum number of slots. Chosen: 16 MB of state.
 const MAX_SLOTS: u32 = 1 << 20;
 
 params! {
@@ -86,15 +90,15 @@ impl CebinaeParams {
 /// The leaky bucket of a group, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    /// What it was admitted since the round began, or more if that is what it could have sent.
+    /// The bytes admitted since the round began, at least those that could have been sent.
     bytes: u64,
-    /// What it has for this round.
+    /// The bytes allocated for this round.
     head: u64,
-    /// What it has for the next.
+    /// The bytes allocated for the next round.
     tail: u64,
 }
 
-/// Where a packet of a group belongs.
+/// The place for a packet of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Head,
@@ -103,7 +107,7 @@ enum Place {
 }
 
 impl Group {
-    /// The same with a packet of `size` after `elapsed` of a round of `interval`, and where it belongs.
+    /// The level with a packet of `size` after `elapsed` of a round of `interval`, and the packet's place.
     fn with(&self, size: Bytes, elapsed: Span, interval: Span) -> (u64, Place) {
         let could = u128::from(self.head) * u128::from(elapsed.as_nanos()) / u128::from(interval.as_nanos());
         let bytes = self.bytes.max(could as u64) + size.get();
@@ -115,35 +119,35 @@ impl Group {
         (bytes, place)
     }
 
-    /// A round begins.
+    /// Begins a round.
     fn rotate(&mut self, next: u64) {
         self.bytes = self.bytes.saturating_sub(self.head);
         (self.head, self.tail) = (self.tail, next);
     }
 }
 
-/// A slot of the cache: the flow that it belongs to in this period, and what that sent.
+/// A slot of the cache: its flow in this period, and the flow's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     flow: u32,
     bytes: u64,
 }
 
-/// The queues, the groups and what was sent.
+/// The queues, the groups and the cache.
 #[derive(Clone, Debug)]
 pub struct Cebinae<P> {
     params: CebinaeParams,
     limit: LinkLimit,
     rate: Rate,
     salt: u64,
-    /// When the round began.
+    /// The start of the round.
     base: Time,
     /// Rounds since the last decision.
     rounds: u32,
     is_saturated: bool,
-    /// All flows, which count while the port is not saturated.
+    /// The bucket of all flows, which applies while the port is not saturated.
     all: Group,
-    /// Top flows and the others, which count while it is.
+    /// The buckets of top flows and of the others, which apply while it is.
     top: Group,
     bottom: Group,
     /// Whether each flow is a top flow.
@@ -154,12 +158,12 @@ pub struct Cebinae<P> {
     head: VecDeque<P>,
     tail: VecDeque<P>,
     backlog: Backlog,
-    /// Decisions, and those that found the port saturated.
+    /// The number of decisions, and of those that found the port saturated.
     decisions: [u64; 2],
 }
 
 impl<P: Packet> Cebinae<P> {
-    /// Empty queues in front of a link that was idle.
+    /// Empty queues for a link that was idle.
     #[must_use]
     pub fn new(params: &CebinaeParams, link_rate: Rate, mut random: Stream) -> Self {
         let mut new = Self {
@@ -186,7 +190,7 @@ impl<P: Packet> Cebinae<P> {
         new
     }
 
-    /// Bytes of the link in a round.
+    /// The bytes that the link carries in a round.
     fn capacity(&self) -> u64 {
         self.rate.bytes_in(self.params.interval).get()
     }
@@ -201,7 +205,7 @@ impl<P: Packet> Cebinae<P> {
 
     #[inline(never)]
     fn rotate(&mut self, now: Time) {
-        // After an idle period nothing is left to be done, so that a long pause costs no more.
+        // After an idle period no work is left, so that a long pause costs no more.
         let due = now.since(self.base).as_nanos() / self.params.interval.as_nanos();
         let steps = due.min(u64::from(self.params.periods) + 2);
         for _ in 0..steps {
@@ -215,13 +219,14 @@ impl<P: Packet> Cebinae<P> {
             self.all.rotate(capacity);
             self.top.rotate(top);
             self.bottom.rotate(bottom);
-            // What is left goes first.
+            // Packets left over go first.
             self.head.append(&mut self.tail);
         }
         self.base += self.params.interval * due;
     }
 
-    /// Finds whether the port is saturated, who are the top flows, and what the groups have from the next round on.
+    /// Decides whether the port is saturated, which flows are top flows, and the allocations from the next
+    /// round on.
     fn decide(&mut self) {
         let rounds = u64::from(self.params.periods);
         let could = self.capacity() * rounds;
@@ -245,7 +250,7 @@ impl<P: Packet> Cebinae<P> {
         self.sent = 0;
     }
 
-    /// Marks the top flows. What they sent together.
+    /// Marks the top flows. Returns their bytes.
     fn find_top(&mut self) -> u64 {
         let largest = self.cache.iter().map(|slot| slot.bytes).max().unwrap_or(0);
         let least = (1.0 - self.params.delta_f.get()) * largest as f64;
@@ -262,7 +267,8 @@ impl<P: Packet> Cebinae<P> {
         had
     }
 
-    /// The port has become saturated: both groups begin with their parts of what was sent, of which top flows had `had`.
+    /// Starts both groups when the port becomes saturated, with their parts of the bytes sent, of which top
+    /// flows sent `had`.
     fn divide(&mut self, had: u64) {
         let part = had as f64 / self.sent.max(1) as f64;
         let of = |bytes: u64| (part.min(1.0) * bytes as f64) as u64;
@@ -313,7 +319,7 @@ impl<P: Packet> Queue<P> for Cebinae<P> {
         self.backlog.add(&packet);
         match place {
             Place::Head => self.head.push_back(packet),
-            // Without groups nothing but the buffer bounds what waits.
+            // Without groups only the buffer limits the backlog.
             Place::Tail | Place::Beyond => self.tail.push_back(packet),
         }
     }
@@ -376,7 +382,8 @@ mod tests {
         Cebinae::new(&params, Rate::from_bit(800_000), Stream::new(1, "hash"))
     }
 
-    /// A packet of each of `flows` every millisecond up to `until`, and one that leaves: those of each flow that left.
+    /// Sends a packet of each of `flows` every millisecond of `ms`, and lets one leave. Returns the number of
+    /// departures of each flow.
     fn run(queue: &mut Cebinae<SimplePacket>, flows: &[u32], ms: core::ops::Range<u64>) -> Vec<u64> {
         let (mut log, mut left) = (Log::default(), vec![0; 8]);
         for now in ms.map(Time::from_millis) {
@@ -391,14 +398,14 @@ mod tests {
     #[test]
     fn the_largest_of_a_full_link_are_taxed_and_the_others_get_what_they_lose() {
         let mut queue = cebinae(|params| params.tax = Ratio::new(0.1).unwrap());
-        // Flow 0 has two of three packets.
+        // Two of three packets are of flow 0.
         run(&mut queue, &[0, 0, 1], 0..100);
         assert!(!queue.is_saturated);
         run(&mut queue, &[0, 0, 1], 100..101);
         assert!(queue.is_saturated && queue.is_top[0] && !queue.is_top.get(1).copied().unwrap_or(false));
-        // 67 packets of 100 left it, less a tenth.
+        // 67 packets of 100 B left it, minus a tenth.
         assert_eq!((queue.top.head, queue.bottom.head), (6_030, 3_970));
-        // Without an answer of its sender it loses more and more; without tax it keeps what it has.
+        // A flow whose sender does not respond loses more and more; without tax it keeps its rate.
         let later = |queue: &mut Cebinae<SimplePacket>| {
             run(queue, &[0, 0, 1, 1], 101..2_000);
             run(queue, &[0, 0, 1, 1], 2_000..3_000)
@@ -416,7 +423,7 @@ mod tests {
         let mut queue = cebinae(|_| {});
         run(&mut queue, &[0], 0..101);
         assert!(queue.is_saturated);
-        // Two rounds of every second packet are half of the link.
+        // Two rounds with every second packet are half of the link.
         for ms in (102..301).step_by(2) {
             run(&mut queue, &[0], ms..ms + 1);
         }

@@ -1,21 +1,21 @@
-//! CHOKe, choose and keep, choose and kill: when there is congestion, each arrival is compared with a packet
-//! drawn from the queue, and both are dropped if they are of the same flow.
+//! CHOKe, choose and keep, choose and kill: under congestion, each arrival is compared with a packet drawn
+//! from the queue, and both are dropped if they belong to one flow.
 //!
 //! Pan, Prabhakar, Psounis, "CHOKe, a stateless active queue management scheme for approximating fair
-//! bandwidth allocation", INFOCOM 2000, its flow chart. A flow that holds many packets is drawn often: without
-//! any state per flow, the flow with the most packets loses the most.
+//! bandwidth allocation", INFOCOM 2000, its flow chart. A flow that holds many packets is drawn often:
+//! without state per flow, the flow with the most packets loses the most.
 //!
 //! A system rather than a buffer policy, because a policy sees no packets inside a scheduler.
 //!
 //! Readings, where the paper leaves room:
-//! - Average, idle time, ramp and count are RED's (`average.rs`, `drop_curve.rs`), packets counted. An average of
+//! - Average, idle time, ramp and count are RED's (`average.rs`, `drop_curve.rs`), in packets. An average of
 //!   `min_th` is no congestion yet.
-//! - The draw comes first: above `max_th` an arrival that is dropped in any case takes a packet of its flow
-//!   with it. One packet is drawn for each arrival.
-//! - Of a pair, the one from the queue is reported as pushed out, the arriving one as an early drop. A pair
-//!   restarts the count.
+//! - The draw comes first: above `max_th` an arrival that is dropped in any case removes a packet of its flow
+//!   too. One packet is drawn for each arrival.
+//! - In a pair, the packet from the queue is reported as pushed out, the arriving one as an early drop. A
+//!   pair restarts the count.
 //!
-//! Cost: O(1) per packet; a packet taken out of the queue moves those behind or before it up, O(queue). No
+//! Cost: O(1) per packet; a packet removed from the queue moves those behind or before it up, O(queue). No
 //! state per flow. Parameters: [`ENTRY`].
 
 use alloc::collections::VecDeque;
@@ -69,7 +69,7 @@ pub struct Choke<P> {
 }
 
 impl<P: Packet> Choke<P> {
-    /// An empty queue in front of a link of `link_rate`, with an average of 0.
+    /// An empty queue for a link of `link_rate`, with an average of 0.
     #[must_use]
     pub fn new(params: &ChokeParams, link_rate: Rate, random: Stream) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl<P: Packet> Choke<P> {
         }
     }
 
-    /// Takes a packet drawn from the queue out of it, if it is of `flow`.
+    /// Draws a packet from the queue and removes it if it belongs to `flow`.
     fn draw(&mut self, flow: FlowId) -> Option<P> {
         let drawn = self.random.below(self.queue.len() as u64) as usize;
         self.queue.get(drawn).filter(|packet| packet.flow() == flow)?;
@@ -176,7 +176,7 @@ mod tests {
     use crate::testing::{Log, packet};
     use crate::units::{Packets, Ratio};
 
-    /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
+    /// CHOKe with thresholds 5 and 15 and an average that equals the queue, which holds packets of these
     /// flows.
     fn holding(flows: &[u32]) -> Choke<SimplePacket> {
         let mut params = ChokeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
         // The others leave in their order.
         let left: Vec<_> = core::iter::from_fn(|| choke.drain(Time::ZERO)).map(|packet| packet.id).collect();
         assert!(left.is_sorted() && left.len() == 5 && !left.contains(&dropped[0].0));
-        // Another flow meets RED: the first arrival above min_th joins.
+        // An arrival of another flow is judged by RED: the first above min_th joins.
         assert_eq!(arrive(&mut holding(&[0; 6]), 1), []);
     }
 

@@ -1,4 +1,4 @@
-//! What a backend asks of a whole discipline beyond [`Queue`]: changes while packets wait, and statistics.
+//! The interface of whole disciplines beyond [`Queue`]: changes while packets wait, and statistics.
 
 use super::custom::Fault;
 use super::ramp::FlowShare;
@@ -12,40 +12,41 @@ use crate::queue::{Queue, Sink};
 use crate::schedule::{End, Scheduler};
 use crate::units::{Rate, Time};
 
-/// A whole discipline, scheduler and buffer policy at once. No change drops a packet.
+/// A whole discipline, scheduler and buffer policy in one. No change drops a packet.
 pub trait Discipline<P: Packet>: Queue<P> {
-    /// The next packet in the order of service, without drops and delays: moves the packets of a discipline that is
-    /// replaced.
+    /// Removes and returns the next packet in the order of service, without drops and delays, when a
+    /// discipline is replaced.
     fn drain(&mut self, now: Time) -> Option<P>;
 
-    /// Takes out the packet of `flow` that would be served first, without serving it: moves a flow to another
-    /// discipline. All others keep their places. None if the flow has none here.
+    /// Removes the packet of `flow` that would be served first, without serving it, when a flow moves to
+    /// another discipline. All others keep their places. None if the flow has no packet here.
     ///
-    /// By default always none: such a discipline cannot give a flow away.
+    /// Default: none. Such a discipline cannot release a flow.
     fn take(&mut self, _now: Time, _flow: FlowId) -> Option<P> {
         None
     }
 
-    /// The size of the buffer now; none if the discipline does not say. What is configured for each flow, as RAMP's, is that
-    /// of one of its queues.
+    /// The present size of the buffer; none if the discipline does not report it. If the size is configured
+    /// per flow, as in RAMP, this is the size of one queue.
     fn limit(&self) -> Option<Limit> {
         None
     }
 
-    /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
+    /// Sets the size of the buffer. A buffer above the new size drains, or the next arrivals push packets
+    /// out.
     fn set_limit(&mut self, limit: Limit);
 
     /// Sets the rate of the link.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// Changes what the discipline knows of `flow`. Whether it was [heeded](FlowSetting); by default nothing is.
+    /// Changes a setting of `flow`. Returns whether it is [heeded](FlowSetting). Default: no.
     fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 
-    /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
-    /// source is notified, and no external program is called. Such a call may be made late, with the time at which it was due.
-    /// By default not.
+    /// Whether a `dequeue` with a backlog always returns a packet and affects the link alone: no packet is
+    /// held back, no source is notified, and no external program is called. Such a call may be made late,
+    /// with the time at which it was due. Default: no.
     fn allows_deferred_dequeue(&self) -> bool {
         false
     }
@@ -56,23 +57,23 @@ pub trait Discipline<P: Packet>: Queue<P> {
     /// Reports named counters and gauges of flows.
     fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 
-    /// Does what was due until `now`.
+    /// Does the work that is due until `now`.
     fn advance(&mut self, _now: Time, _sink: &mut dyn Sink<P>) {}
 
-    /// Reports the share and the queue of each real-rate flow, if the discipline infers what flows need.
+    /// Reports the share and the queue of each real-rate flow, if the discipline infers requirements.
     fn shares(&self, _show: &mut dyn FnMut(FlowId, FlowShare)) {}
 
-    /// Its part in exchanging reports with other routers, if it has one.
+    /// Its part that exchanges reports with other routers, if it has one.
     fn reporter(&self) -> Option<&Sffc> {
         None
     }
 
-    /// The same, to change it.
+    /// As [`reporter`](Self::reporter), for changes.
     fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         None
     }
 
-    /// How an external discipline broke its contract, if it did.
+    /// The breach of its contract by an external discipline, if there was one.
     fn fault(&self) -> Option<&Fault> {
         None
     }

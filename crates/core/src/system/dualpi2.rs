@@ -1,22 +1,22 @@
-//! DualPI2: two queues whose controllers are coupled, a shallow one for senders that answer each mark in proportion
-//! (L4S), and a classic one that gets the square of the probability.
+//! DualPI2: two queues with coupled controllers, a shallow one for senders that respond to each mark in
+//! proportion (L4S), and a classic one with the square of the probability.
 //!
 //! De Schepper, Briscoe, White, RFC 9332: the pseudo-code of appendix A.1 with the edge cases of A.2 and, as A.2 recommends, weighted
 //! round robin between the two queues.
 //!
 //! Readings, where the RFC leaves room:
-//! - There is no timer: updates that were due are made up by the next call, each with the delays at its time, and at
-//!   most [`MAX_UPDATES_PER_CALL`] of them; those beyond are left out.
-//! - A packet of the L queue is marked by the ramp only if another waits behind it there (`Th_len` of one packet).
-//! - The round robin counts bytes while both queues hold packets, as A.1 says of the Linux implementation, and L is first again when
-//!   the link is idle.
-//! - A flow that sends both kinds has packets in both queues, and they may overtake each other: the identifier is
-//!   the packet's (section 2.3), not the flow's.
+//! - There is no timer: the next call first runs the updates that were due, each with the delays at its time,
+//!   and at most [`MAX_UPDATES_PER_CALL`] of them; further updates are skipped.
+//! - The ramp marks a packet of the L queue only if another waits behind it there (`Th_len` of one packet).
+//! - The round robin counts bytes while both queues hold packets, as A.1 says of the Linux implementation,
+//!   and L is first again when the link is idle.
+//! - A flow that sends both kinds has packets in both queues, and they may overtake each other: the
+//!   identifier belongs to the packet (section 2.3), not to the flow.
 //!
 //! Deviations:
 //! - The last packet of both queues is sent where the RFC drops it: the link must not become idle.
-//! - In overload `recur` gets p_CL as a probability, at most 1. Both calls share a count, and what is above 1 would turn
-//!   marks into drops.
+//! - In overload `recur` gets p_CL as a probability, at most 1. Both calls share a count, and an excess above
+//!   1 would turn marks into drops.
 //! - At most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound; then a packet is sent.
 //!
 //! Cost: O(1) per packet plus the drops and the updates; no state per flow. Parameters: [`ENTRY`].
@@ -81,7 +81,7 @@ impl DualPi2Params {
     }
 }
 
-/// What follows from the parameters.
+/// Constants derived from the parameters.
 #[derive(Clone, Copy, Debug)]
 struct Constants {
     tupdate: Span,
@@ -90,7 +90,7 @@ struct Constants {
     /// Proportional gain, in Hz.
     beta: f64,
     p_cmax: f64,
-    /// What a byte of the L queue earns the C queue, and a byte of the C queue takes from it.
+    /// The credit that a byte of the L queue earns for the C queue, and that a byte of the C queue costs.
     weights: (i64, i64),
 }
 
@@ -119,7 +119,7 @@ fn weights(classic: Ratio) -> (i64, i64) {
 #[derive(Clone, Debug)]
 struct Lane<P> {
     queue: VecDeque<Queued<P>>,
-    /// What `recur` has added up: a signal is due when it is above 1.
+    /// The sum of `recur`: a signal is due when it exceeds 1.
     count: f64,
 }
 
@@ -138,7 +138,7 @@ impl<P> Lane<P> {
         is_due
     }
 
-    /// How long the head has waited.
+    /// The sojourn time of the head.
     fn time(&self, now: Time) -> Span {
         self.queue.front().map_or(Span::ZERO, |head| now.since(head.arrived))
     }
@@ -153,7 +153,7 @@ pub struct DualPi2<P> {
     lq: Lane<P>,
     cq: Lane<P>,
     backlog: Backlog,
-    /// What the C queue is owed, in bytes times [`WEIGHTS`].
+    /// The credit of the C queue, in bytes times [`WEIGHTS`].
     credit: i64,
     /// The base probability, p'.
     p: f64,
@@ -161,7 +161,7 @@ pub struct DualPi2<P> {
     next_update: Option<Time>,
 }
 
-/// What is done with a packet that was taken from its queue.
+/// The fate of a packet that was taken from its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Send,
@@ -187,8 +187,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// Whether the L queue is served next.
-    // RFC 9332 appendix A.2: weighted round robin
+    /// Whether the L queue is served next (RFC 9332 appendix A.2: weighted round robin).
     fn is_l_next(&self) -> bool {
         !self.lq.queue.is_empty() && (self.cq.queue.is_empty() || self.credit <= 0)
     }
@@ -209,15 +208,14 @@ impl<P: Packet> DualPi2<P> {
         Some((queued, is_l))
     }
 
-    /// Makes up the updates that were due until `now`.
-    // Apart: once in a period, and not once for a packet.
+    /// Runs the updates that were due until `now`. Cold: needed once in a period, not for each packet.
     #[cold]
     #[inline(never)]
     fn update(&mut self, now: Time) {
         let tupdate = self.constants.tupdate;
         let mut due = self.next_update.unwrap_or(now + tupdate);
         for _ in 0..MAX_UPDATES_PER_CALL {
-            // An empty queue at p' = 0 stays so.
+            // An empty queue at p' = 0 does not change.
             let is_settled = self.backlog.is_empty() && self.p == 0.0 && self.prevq == Span::ZERO;
             if due > now || is_settled {
                 break;
@@ -240,8 +238,7 @@ impl<P: Packet> DualPi2<P> {
         self.prevq = curq;
     }
 
-    /// The fate of an L packet that has waited for `sojourn`.
-    // RFC 9332 appendix A.2, `dualpi2_dequeue`
+    /// The fate of an L packet that has waited for `sojourn` (RFC 9332 appendix A.2, `dualpi2_dequeue`).
     fn of_l(&mut self, sojourn: Span) -> Fate {
         let (p_c, p_cl) = (self.p * self.p, self.params.k * self.p);
         if p_cl < 1.0 {
@@ -251,16 +248,15 @@ impl<P: Packet> DualPi2<P> {
             let native = if self.lq.queue.is_empty() { 0.0 } else { ramp.at(sojourn) };
             return if self.lq.recur(p_cl.max(native)) { Fate::Mark } else { Fate::Send };
         }
-        // Overload: drops as of the C queue, and marks on all that remains.
+        // Overload: drops as in the C queue, and marks on all that remain.
         if self.lq.recur(p_c) {
             return Fate::Drop;
         }
-        // At most 1: what a mark does not use up would add to the drops.
+        // At most 1: an excess that a mark does not use up would add to the drops.
         if self.lq.recur(p_cl.min(1.0)) { Fate::Mark } else { Fate::Send }
     }
 
-    /// The fate of a C packet.
-    // RFC 9332 appendix A.2, `dualpi2_dequeue`
+    /// The fate of a C packet (RFC 9332 appendix A.2, `dualpi2_dequeue`).
     fn of_c(&mut self, packet: &P) -> Fate {
         let p_c = self.p * self.p;
         if !self.cq.recur(p_c) {
@@ -367,7 +363,7 @@ mod tests {
         SimplePacket { ecn, ..packet(id, u32::from(ecn == Ecn::Ect1), 1_000) }
     }
 
-    /// Holds p' at `p`, for 2,000 packets of this kind: how many are marked and dropped.
+    /// Holds p' at `p` for 2,000 packets of this kind. Returns the numbers of marked and dropped packets.
     fn signals(p: f64, ecn: Ecn) -> (usize, usize) {
         let mut queue = dualpi2();
         let mut log = Log::default();
@@ -426,7 +422,7 @@ mod tests {
 
     #[test]
     fn overload_drops_what_is_capable_too() {
-        // p' = 0.6: p_C = 0.36 is above 0.25, and k p' above 1. Of L4S packets those that stay are marked.
+        // p' = 0.6: p_C = 0.36 is above 0.25, and k p' above 1. L4S packets that are not dropped are marked.
         let (marked, dropped) = signals(0.6, Ecn::Ect0);
         assert!(marked == 0 && about(dropped, 720.0), "{marked} {dropped}");
         let (marked, dropped) = signals(0.6, Ecn::Ect1);
@@ -443,12 +439,12 @@ mod tests {
         for us in [500, 799, 1_200, 1_500, 2_000] {
             queue.dequeue(Time::ZERO + Span::from_micros(us), &mut log);
         }
-        // The first above the ramp fills the count to 1, which is not above 1; the second is marked.
+        // The first packet above the ramp raises the count to 1, which is not above 1; the second is marked.
         let ids: std::vec::Vec<u32> = log.marked.iter().map(|&(_, id)| id).collect();
         assert_eq!(ids, [3]);
     }
 
-    /// Which of so many departures are of the C queue while both queues hold packets.
+    /// The departures, among the next `departures`, that are of the C queue while both queues hold packets.
     fn classic_turns(queue: &mut DualPi2<SimplePacket>, departures: u32) -> std::vec::Vec<u32> {
         let mut log = Log::default();
         for id in 0..departures {
@@ -484,8 +480,9 @@ mod tests {
 
     #[test]
     fn a_standing_classic_queue_is_brought_down_and_l4s_packets_hardly_wait() {
-        // A link of a packet per millisecond: 0.9 classic packets a millisecond and, each fifth, one of L4S, whose wait
-        // counts once the controller has settled. Until then the classic queue exceeds the shift and shares the delay.
+        // A link of a packet per millisecond: 0.9 classic packets a millisecond and, each fifth, an L4S
+        // packet, whose wait counts once the controller has settled. Until then the classic queue exceeds the
+        // shift and shares the delay.
         let run = |gain: f64| {
             let mut queue = dualpi2();
             queue.constants.alpha *= gain;

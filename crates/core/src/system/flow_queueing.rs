@@ -1,10 +1,12 @@
-//! Flow queueing: flows take turns as in DRR, flows that have just become active go first, and each has a queue with a
-//! control loop of its own. What [`fq_codel`](super::fq_codel) and [`fq_pie`](super::fq_pie) share.
+//! Flow queueing: flows take turns as in DRR, flows that have just become active go first, and each has a
+//! queue with a control loop of its own. The common part of [`fq_codel`](super::fq_codel) and
+//! [`fq_pie`](super::fq_pie).
 //!
 //! Høiland-Jørgensen, McKenney, Täht, Gettys, Dumazet, RFC 8290, section 4. Deviations: in `fq_codel.rs`.
 //!
-//! Statistics: `new_flows` and `old_flows`, the lengths of the two lists, which together are the active queues; `rounds`, how often each
-//! queue that was old when the round began has had its turn, since the start.
+//! Statistics: `new_flows` and `old_flows`, the lengths of the two lists, which together are the active
+//! queues; `rounds`, the number of completed rounds since the start. A round is complete when each queue that
+//! was old at its beginning has had its turn.
 
 use alloc::vec::Vec;
 
@@ -29,14 +31,14 @@ use crate::{choice, params};
 pub(super) const SIZE: Param = LIMIT.in_paper("10240p").doc(
     "Size of all queues together, beyond which the longest loses packets; if not set 100 ms of the link, at least 96 kB.",
 );
-/// A turn.
+/// The quantum of a turn.
 pub(super) const QUANTUM: Param =
     Param::of("1514B", "RFC 8290 section 5.2.4: the MTU of Ethernet").symbol("quantum").doc(
         "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
     );
 
 choice! {
-    /// How a flow finds its queue.
+    /// The choice of a flow's queue.
     pub enum Classify {
         /// By its number.
         Exact = "exact",
@@ -80,7 +82,7 @@ impl FlowQueuesParams {
     }
 }
 
-/// Most queues that can be asked for. Chosen: 128 MB of state.
+/// The maximum number of queues. Chosen: 128 MB of state.
 const MAX_FLOWS: u32 = 1 << 20;
 
 /// The queues, the two rounds and the packets.
@@ -98,11 +100,11 @@ pub struct FlowQueues<P, C: Control> {
     packets: Pool<P>,
     new_flows: List,
     old_flows: List,
-    /// The old queue with whose turn the round ends.
+    /// The old queue whose turn ends the round.
     last: Option<usize>,
-    /// Rounds that have ended.
+    /// The number of completed rounds.
     rounds: u64,
-    /// Queues by the turns that their bytes take, to find the fattest for its weight.
+    /// The number of turns that each queue's bytes take, to find the queue that is fattest for its weight.
     fattest: Tree<Largest>,
     backlog: Backlog,
 }
@@ -119,7 +121,7 @@ pub(super) struct FlowQueue<S> {
     pub(super) state: S,
 }
 
-/// Which list a queue is in.
+/// The list in which a queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     Idle,
@@ -133,7 +135,7 @@ impl<S> Linked for FlowQueue<S> {
     }
 }
 
-/// One queue as its control loop sees it.
+/// A queue as seen by its control loop.
 #[derive(Debug)]
 pub struct One<'a, P> {
     queue: &'a mut PacketQueue,
@@ -158,8 +160,8 @@ impl<P: Packet> Source<P> for One<'_, P> {
 }
 
 impl<P: Packet, C: Control> FlowQueues<P, C> {
-    /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the hash, and decides between
-    /// equally fat queues.
+    /// No queues. A flow of weight `smallest` has one quantum a turn. `random` supplies the salt of the hash
+    /// and chooses between equally fat queues.
     #[must_use]
     pub fn new(
         params: &FlowQueuesParams,
@@ -195,7 +197,7 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
         }
     }
 
-    /// The number of the queue of `flow`, which is there from now on.
+    /// The number of the queue of `flow`, which is created if needed.
     fn queue_of(&mut self, flow: FlowId) -> usize {
         let index = self.classify(flow);
         if index >= self.queues.len() {
@@ -204,7 +206,7 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
         index
     }
 
-    // Apart: with it, each call of `queue_of` saves all registers.
+    // Not inlined: otherwise each call of `queue_of` saves all registers.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, queues: usize) {
@@ -226,8 +228,8 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
             || memory_limit.is_some_and(|limit| self.backlog.bytes > limit)
     }
 
-    /// Drops half of the fattest queue, or a batch; of equally fat ones, of one by chance. Whether there was one.
-    // RFC 8290 section 4.1
+    /// Drops half of the fattest queue, at most a batch; among equally fat ones a random one (RFC 8290
+    /// section 4.1). Returns whether there was one.
     fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
         let Some(index) = self.fattest.largest(&mut self.random) else { return false };
         let victim = &mut self.queues[index];
@@ -242,14 +244,14 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
         true
     }
 
-    /// Brings the tree up to date with queue `index`.
+    /// Updates the tree for queue `index`.
     fn weigh(&mut self, index: usize) {
         let FlowQueue { backlog: held, quantum, .. } = self.queues[index];
         let turns = Largest::of(held.bytes.get() as f64 / quantum as f64);
         self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { turns });
     }
 
-    /// Moves the queue whose turn it is to the end of the old ones, or takes it out of the round.
+    /// Moves the queue in turn to the end of the old ones, or removes it from the round.
     fn end_turn(&mut self, index: usize, round: Round) {
         let list = match self.queues[index].round {
             Round::New => &mut self.new_flows,
@@ -298,7 +300,7 @@ impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
         self.limit.set_link_rate(rate);
     }
 
-    // A queue that runs empty stays in its round until its turn, as one that its control loop empties.
+    // A queue that runs empty stays in its round until its turn, like one that its control loop empties.
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
         let index = self.classify(flow);
         let held = self.queues.get_mut(index)?;
@@ -311,7 +313,7 @@ impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
     }
 
     fn drain(&mut self, _now: Time) -> Option<P> {
-        // Terminates: each pass takes a queue out of the rounds or gives a packet.
+        // Terminates: each pass removes a queue from the rounds or returns a packet.
         loop {
             let index = self.new_flows.front().or(self.old_flows.front())?;
             let flow = &mut self.queues[index];
@@ -359,7 +361,7 @@ impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {
 
     // RFC 8290 section 4.2
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
-        // Terminates: each pass pays a quantum to a queue, takes a queue out, or serves a packet.
+        // Terminates: each pass pays a quantum to a queue, removes a queue, or serves a packet.
         loop {
             let index = self.new_flows.front().or(self.old_flows.front())?;
             let flow = &mut self.queues[index];
@@ -377,8 +379,8 @@ impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {
                     self.queues[index].credits -= scaled(queued.packet.size()) as i64;
                     return Some(queued.packet);
                 }
-                // A new queue that runs empty goes through the old ones, so that it cannot come back as new
-                // at once and starve them.
+                // A new queue that runs empty becomes an old one, so that it cannot return as new at once and
+                // starve the others.
                 None if self.queues[index].round == Round::New => self.end_turn(index, Round::Old),
                 None => self.end_turn(index, Round::Idle),
             }

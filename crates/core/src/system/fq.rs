@@ -1,26 +1,31 @@
 //! FQ: flows take turns, flows that have just become active go first, and none exceeds a maximum rate.
 //!
-//! Dumazet 2013, as tc-fq(8) describes it. A flow that would exceed `maxrate` leaves the round until its time; meanwhile the
-//! others have the link, and if there are none it idles. A packet does not carry the pacing rate of its sender, so on a
-//! router `maxrate` alone paces.
+//! Dumazet 2013, as described in tc-fq(8). A flow that would exceed `maxrate` leaves the round until its
+//! time; meanwhile the others get the link, and if there are none it idles. A packet does not carry the
+//! pacing rate of its sender, so on a router only `maxrate` paces.
 //!
 //! Readings and deviations:
-//! - A flow that is late, because others had the link, may catch up by a `quantum`: in any time it sends at most what
-//!   `maxrate` allows, a quantum and a packet. An idle flow keeps its time and so gains no more by running empty.
-//! - A flow has `initial_quantum` with its first packet, and a quantum at least when it comes back. One that runs empty stays in the
-//!   round until it has paid for a packet that was larger than what it had left: else a flow that runs empty often would get more.
-//!   Linux forgives that after 40 ms, which may be less than a turn on a slow link.
+//! - A flow that is late because others had the link may catch up by a `quantum`: in any time it sends at
+//!   most what `maxrate` allows plus a quantum and a packet. An idle flow keeps its time and so gains nothing
+//!   by running empty.
+//! - A flow gets `initial_quantum` with its first packet, and at least a quantum when it returns. One that
+//!   runs empty stays in the round until it has paid for a packet larger than its credit: otherwise a flow
+//!   that runs empty often would get more. Linux forgives this debt after 40 ms, which may be less than a
+//!   turn on a slow link.
 //! - Flows are numbered already, so nothing is hashed and no two collide.
-//! - Flows can have weights, which scale their quantum and their `flow_limit`, not `maxrate`; the smallest weight has `quantum` and
-//!   `flow_limit` themselves. A turn would otherwise be worth more than a flow may hold.
+//! - Flows can have weights, which scale their quantum and their `flow_limit`, not `maxrate`; the smallest
+//!   weight has `quantum` and `flow_limit` themselves. A turn would otherwise be worth more than a flow may
+//!   hold.
 //! - There is no queue for control traffic ahead of the others.
-//! - Beyond `limit` the flow that holds most for its weight loses its last packet: the arrival, if that is its own. tc-fq(8) drops the
-//!   arrival whose ever it is. On a host `limit` has room for a `flow_limit` of 100 flows; on a link that need not be, and who is served
-//!   would be decided by who finds room.
+//! - Beyond `limit` the flow that holds most for its weight loses its last packet: the arrival, if it belongs
+//!   to that flow. tc-fq(8) drops the arrival, whatever its flow. On a host `limit` has room for a
+//!   `flow_limit` of 100 flows. On a link this need not hold, and the choice of packets that find room would
+//!   decide which flows are served.
 //!
-//! Cost: O(1) per packet, O(log flows) when a flow is held back or among the longest of a full buffer. Memory: at most 190 bytes per
-//! flow: records of 48 and what they hold, 16, made for up to twice as many, a weight, and 23 in each of two tournaments: of flows that
-//! are held back, and of the longest. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, O(log flows) when a flow is held back or among the longest of a full buffer.
+//! Memory: at most 190 bytes per flow: records of 48 and backlogs of 16, allocated for up to twice as many
+//! flows, a weight, and 23 in each of two tournaments, of held back flows and of the longest. Parameters:
+//! [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -69,7 +74,7 @@ params! {
     check: |params: &Self, _| params.check()
 }
 
-/// The largest `initial_quantum`: what the fixed point of credits holds with room to add.
+/// The largest `initial_quantum`: the range of the fixed point of credits, with room to add.
 const MAX_INITIAL: Bytes = Bytes::new(1 << 32);
 
 impl FqParams {
@@ -82,13 +87,13 @@ impl FqParams {
     }
 }
 
-/// Where a flow is.
+/// The place of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
     Idle,
     New,
     Old,
-    /// Until its time has come.
+    /// Held back until its time.
     HeldBack,
 }
 
@@ -98,7 +103,7 @@ struct Flow {
     queue: PacketQueue,
     quantum: i64,
     credits: i64,
-    /// When `maxrate` lets it send next.
+    /// The time at which `maxrate` permits the next packet.
     next: Time,
     round: Round,
 }
@@ -117,21 +122,21 @@ pub struct Fq<P> {
     quanta: Quanta,
     /// The quantum of the smallest weight.
     smallest: u64,
-    /// What a late flow may catch up with: a `quantum` at `maxrate`.
+    /// The time that a late flow may catch up: a `quantum` at `maxrate`.
     most_late: Span,
     flows: Vec<Flow>,
     packets: Pool<P>,
     new_flows: List,
     old_flows: List,
-    /// Flows that are held back, by their time.
+    /// Held back flows, by their time.
     held_back: Smallest,
-    /// What each flow holds.
+    /// The backlog of each flow.
     occupancy: Occupancy,
 }
 
 impl<P: Packet> Fq<P> {
-    /// No flows yet, over a link of `link_rate`. A flow of weight `smallest` has one quantum a turn; `random` decides between equally
-    /// long flows.
+    /// No flows, on a link of `link_rate`. A flow of weight `smallest` has one quantum a turn; `random`
+    /// chooses between equally long flows.
     #[must_use]
     pub fn new(params: &FqParams, link_rate: Rate, smallest: Weight, random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
@@ -151,7 +156,7 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// The place of `flow`, which is there from now on.
+    /// The place of `flow`, which is created if needed.
     fn place_of(&mut self, flow: FlowId) -> usize {
         let index = flow.slot();
         if index >= self.flows.len() {
@@ -160,7 +165,7 @@ impl<P: Packet> Fq<P> {
         index
     }
 
-    // Apart: with it, each arrival saves all registers.
+    // Not inlined: otherwise each arrival saves all registers.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, flows: usize) {
@@ -175,7 +180,7 @@ impl<P: Packet> Fq<P> {
         self.flows.resize(flows, idle);
     }
 
-    /// Moves the flow whose turn it is.
+    /// Moves the flow in turn.
     fn end_turn(&mut self, index: usize, round: Round) {
         let list =
             if self.flows[index].round == Round::New { &mut self.new_flows } else { &mut self.old_flows };
@@ -189,7 +194,7 @@ impl<P: Packet> Fq<P> {
             Round::Idle => {}
             Round::New => self.new_flows.push_back(&mut self.flows, index),
             Round::Old => self.old_flows.push_back(&mut self.flows, index),
-            // The last key means that there is none.
+            // The last key means absent.
             Round::HeldBack => {
                 let at = self.flows[index].next.as_nanos().min(u64::MAX - 1);
                 self.held_back.set(index, at);
@@ -197,7 +202,8 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    /// Takes a packet out of turn. A flow that runs empty stays in its round until its turn; one that is held back has no turn.
+    /// Removes a packet out of turn. A flow that runs empty stays in its round until its turn; a held back
+    /// flow has no turn.
     fn take_from(&mut self, index: usize, end: End) -> Option<P> {
         let flow = self.flows.get_mut(index)?;
         let packet = flow.queue.pop(&mut self.packets, end)?.packet;
@@ -209,16 +215,16 @@ impl<P: Packet> Fq<P> {
         Some(packet)
     }
 
-    /// Whether there is more than `limit` allows.
+    /// Whether the backlog exceeds `limit`.
     fn is_exceeded(&self) -> bool {
         self.occupancy.is_exceeded(self.occupancy.held())
     }
 
-    /// Drops from the longest flow for its weight, until there is no more than `limit` allows.
-    // Apart: with the loop in it, each `enqueue` prepares for it.
+    /// Drops from the flow that is longest for its weight, until the backlog is within `limit`. Not inlined:
+    /// with the loop, each `enqueue` pays for its registers.
     #[inline(never)]
     fn push_out(&mut self, now: Time, sink: &mut dyn Sink<P>) {
-        // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
+        // Terminates: each pass removes a packet, and an empty buffer exceeds no limit.
         while self.is_exceeded() {
             let longest = self.occupancy.choose(|| 0.0);
             let Some(packet) = longest.and_then(|flow| self.take_from(flow.slot(), End::Tail)) else {
@@ -236,9 +242,9 @@ impl<P: Packet> Fq<P> {
         held < limit || times(held, self.smallest) < times(limit, self.flows[index].quantum as u64)
     }
 
-    /// Lets the flows whose time has come back into the round.
+    /// Returns flows whose time has come to the round.
     fn release(&mut self, now: Time) {
-        // Terminates: each pass takes a flow out.
+        // Terminates: each pass removes a flow.
         while let Some((_, index)) = self.held_back.first().filter(|&(at, _)| at <= now.as_nanos()) {
             self.held_back.remove(index);
             self.enter(index, Round::Old);
@@ -248,7 +254,7 @@ impl<P: Packet> Fq<P> {
 
 impl<P: Packet> Discipline<P> for Fq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
-        // Terminates: each pass gives a packet or takes a flow out of a round.
+        // Terminates: each pass returns a packet or removes a flow from a round.
         loop {
             let in_turn = self.new_flows.front().or(self.old_flows.front());
             let index = in_turn.or(self.held_back.first().map(|(_, index)| index))?;
@@ -309,12 +315,12 @@ impl<P: Packet> Queue<P> for Fq<P> {
 
     fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
         self.release(now);
-        // Terminates: each pass pays a quantum to a flow, takes one out of the round, or serves a packet.
+        // Terminates: each pass pays a quantum to a flow, removes one from the round, or serves a packet.
         loop {
             let index = self.new_flows.front().or(self.old_flows.front())?;
             let flow = &mut self.flows[index];
             if flow.queue.is_empty() {
-                // A new flow that runs empty goes through the old ones, so that it cannot come back as new at once.
+                // A new flow that runs empty becomes an old one, so that it cannot return as new at once.
                 let owes = flow.credits < 0;
                 if owes && flow.round == Round::Old {
                     flow.credits += flow.quantum;
@@ -374,7 +380,8 @@ mod tests {
 
     #[test]
     fn a_flow_that_runs_empty_after_each_packet_gets_no_more() {
-        // Flow 0 has a packet of nine quanta 3 ms after its last one has left, flow 1 always some of one.
+        // Flow 0 has a packet of nine quanta 3 ms after its last one has left, flow 1 always has packets of
+        // one quantum.
         let mut queue = fq(|params| {
             (params.quantum, params.initial_quantum) = (Bytes::new(1_000), Bytes::new(1_000));
         });
@@ -426,7 +433,7 @@ mod tests {
         assert_eq!(serve(&mut queue, Time::ZERO, 9), [0]);
         let taken = [1, 2].map(|_| queue.take(Time::ZERO, FlowId(0)).map(|packet| packet.id));
         assert_eq!((taken, queue.next_wakeup()), ([Some(1), Some(2)], None));
-        // It keeps its time.
+        // The flow keeps its time.
         queue.enqueue(Time::ZERO, packet(3, 0, 1_000), &mut log);
         assert_eq!(serve(&mut queue, Time::ZERO, 9), []);
         assert_eq!(serve(&mut queue, Time::from_millis(1), 9), [3]);
@@ -501,7 +508,8 @@ mod tests {
 
     #[test]
     fn a_full_buffer_drops_from_the_longest_for_its_weight() {
-        // Flow 1 may have three times as much as flow 0. Of five packets of each and room for eight, flow 0 gives its last.
+        // Flow 1 may hold three times as much as flow 0. Of five packets of each and room for eight, flow 0
+        // loses its last.
         let mut queue = fq(|params| params.limit = Some(Limit::Packets(Packets::new(8)).into()));
         queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(3.0).unwrap()));
         let mut log = Log::default();
@@ -523,7 +531,8 @@ mod tests {
         let mut log = Log::default();
         (0..2).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
         assert_eq!(serve(&mut queue, Time::ZERO, 9), [0]);
-        // 1000 B of flow 0 and 1500 B of flow 1 are too many: the longer goes, and then flow 0 alone waits.
+        // 1000 B of flow 0 and 1500 B of flow 1 are too many: the longer flow loses its packet, and then flow
+        // 0 alone waits.
         queue.set_limit(Limit::Bytes(Bytes::new(900)));
         queue.enqueue(Time::ZERO, packet(9, 1, 500), &mut log);
         assert_eq!(log.dropped.iter().map(|&(_, id, _)| id).collect::<Vec<_>>(), [1]);

@@ -2,17 +2,17 @@
 //! CoDel.
 //!
 //! Høiland-Jørgensen, McKenney, Täht, Gettys, Dumazet, RFC 8290, section 4. A system rather than a scheduler
-//! with a policy: CoDel drops from the flow in turn while the turn goes on, and an empty flow stays in the
-//! round until its turn shows it empty, so neither half works alone.
+//! with a policy: CoDel drops from the flow in turn while the turn continues, and an empty flow stays in the
+//! round until its turn, so neither half works alone.
 //!
 //! Deviations:
-//! - With `classify = "exact"`, the default, a flow's own number picks its queue, so no two flows below
+//! - With `classify = "exact"`, the default, a flow's own number selects its queue, so no two flows below
 //!   `flows` ever share one; the flows from `flows - 1` on share the last. "hashed" is the RFC's: `flows`
 //!   buckets, by a hash with a salt drawn from the run's seed.
 //! - Queues can have weights, which scale their quantum; the smallest weight has `quantum` itself. A bucket
-//!   is shared by strangers, so "hashed" has no weights.
-//! - The fattest queue is found by a tournament tree; the RFC searches all queues for it.
-//! - CoDel's "is there more than an MTU left" looks at the whole backlog, not at one queue: its purpose is to
+//!   is shared by unrelated flows, so "hashed" has no weights.
+//! - A tournament tree finds the fattest queue; the RFC searches all queues.
+//! - CoDel's test for more than an MTU of backlog uses the whole backlog, not one queue: its purpose is to
 //!   keep the link busy (RFC 8289 section 5.5), and a thousand flows with a packet each are a standing queue.
 //!
 //! Cost: O(1) per packet, O(log queues) per cut; 128 bytes per queue, kept while it is idle. Parameters:
@@ -37,9 +37,9 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`FqCodel`].
     pub struct FqCodelParams {
-        /// The queues, and how they share.
+        /// The queues and their division of the link.
         ..queues: FlowQueuesParams,
-        /// The control loop on each queue.
+        /// The control loop of each queue.
         ..control: CodelControl,
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         queue.enqueue(Time::ZERO, packet(10, 1, 50), &mut log);
         // Flow 0 spends its quantum and becomes old; flow 1 sends and has 50 left.
         assert_eq!(serve(&mut queue, 2), [0, 10]);
-        // Flow 1 is found empty while new, so it becomes old; flow 0 has the turn.
+        // Flow 1 is found empty while new, so it becomes old; flow 0 gets the turn.
         assert_eq!(serve(&mut queue, 1), [1]);
         queue.enqueue(Time::ZERO, packet(11, 1, 50), &mut log);
         assert_eq!(queue.queues[1].round, Round::Old, "it does not jump the queue again");
@@ -125,13 +125,14 @@ mod tests {
             queue.enqueue(Time::ZERO, packet(id, id % 2, 100), &mut log);
         }
         assert_eq!(shown(&queue), are(2.0, 0.0, 0.0));
-        // A turn of one packet ends when the next one is asked for. Flow 0 is old first, so that a round of its own ends before packet 3.
+        // A turn of one packet ends when the next one is asked for. Flow 0 becomes old first, so that its own
+        // round ends before packet 3.
         let after = [are(2.0, 0.0, 0.0), are(1.0, 1.0, 0.0), are(0.0, 2.0, 0.0), are(0.0, 2.0, 1.0)];
         for (id, expected) in (0..).zip(after) {
             assert_eq!(serve(&mut queue, 1), [id]);
             assert_eq!(shown(&queue), expected, "after {id}");
         }
-        // The round of flow 1 and flow 0, which is found empty, and that of flow 1, which is too.
+        // The round of flow 1 and flow 0, which is found empty, and the round of flow 1, which is empty too.
         assert_eq!(serve(&mut queue, 1), [0; 0]);
         assert_eq!(shown(&queue), are(0.0, 0.0, 3.0));
     }

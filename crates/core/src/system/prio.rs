@@ -1,10 +1,10 @@
 //! Strict priority: a FIFO queue for each class, and no packet leaves while one of a higher priority waits.
 //!
-//! The head-of-line priority discipline of Cobham, "Priority assignment in waiting line problems", Operations Research 2(1),
-//! 1954: the packet in transmission is not interrupted. A class is a priority, the lowest number first; flows belong to it by their
-//! customer (`classes.rs`). Each queue has a limit of its own, at which arrivals are dropped, so a flood of one priority
-//! takes no room from another; but it takes the link from all that are below. A discipline can stand in place of the queue of a class.
-//!
+//! The head-of-line priority discipline of Cobham, "Priority assignment in waiting line problems", Operations
+//! Research 2(1), 1954: the packet in transmission is not interrupted. A class is a priority, the lowest
+//! number first; a flow belongs to the class of its customer (`classes.rs`). Each queue has a limit of its
+//! own, at which arrivals are dropped, so a flood of one priority takes no room from another; but it takes
+//! the link from all lower ones. A discipline can replace the queue of a class.
 //! Cost: O(1) per packet up to 64 classes, then one more step for each 64. Memory: 8 bytes per flow, about 100 per class.
 //! Parameters: [`ENTRY`], [`CLASS`].
 
@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a class of [`ENTRY`] is.
+/// The classes of [`ENTRY`] in the catalogue.
 pub const CLASS: Entry = Entry {
     name: "prio",
     role: Role::Class,
@@ -87,19 +87,19 @@ fn classes(args: &EntryArgs<'_>) -> Result<Classes<PrioClass>, ParamError> {
     Ok(class)
 }
 
-/// Serves the highest priority that has packets.
+/// Serves the highest priority with packets.
 #[derive(Clone, Debug)]
 pub struct ByPriority {
     /// Classes, the highest priority first.
     by_rank: Vec<u32>,
-    /// The place of each class there.
+    /// The place of each class in `by_rank`.
     ranks: Vec<u32>,
-    /// A bit for each rank whose queue has packets.
+    /// One bit for each rank, set if its queue has packets.
     waiting: Vec<u64>,
 }
 
 impl ByPriority {
-    /// Of classes without packets.
+    /// A scheduler of classes without packets.
     #[must_use]
     pub fn new(classes: &Classes<PrioClass>) -> Self {
         let classes = classes.all();

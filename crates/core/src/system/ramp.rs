@@ -2,9 +2,9 @@
 //! flows the rest.
 //!
 //! Li, Walpole, McNamee, Pu, Steere, "A rate-matching packet scheduler for real-rate applications", MMCN
-//! 2001. A [monitor](requirement) samples how full the queue of a flow is, a controller turns that into a
-//! part of the link, a dispatcher enforces it with a reservation (`reservations.rs`). A system rather than a
-//! scheduler with a policy: it holds packets back, by what it sees of its queues.
+//! 2001. A [monitor](requirement) samples the fill of a flow's queue, a controller converts it to a part of
+//! the link, and a dispatcher enforces it with a reservation (`reservations.rs`). A system rather than a
+//! scheduler with a policy: it holds packets back by the state of its queues.
 //!
 //! ```text
 //! real-rate flow ── its queue ──┐ by budget, earliest deadline first
@@ -13,28 +13,30 @@
 //! ```
 //!
 //! Readings, where the paper leaves room:
-//! - A real-rate flow never uses what others leave. If it did, its queue would stay empty, and the controller
-//!   would take its allocation away.
-//! - The greedy minimum is kept whether or not there is greedy traffic: allocations change by samples and
-//!   greedy packets come at any time; and flows would be notified of overloads that come and go with an
+//! - A real-rate flow never uses spare capacity. If it did, its queue would stay empty, and the controller
+//!   would reduce its allocation to nothing.
+//! - The greedy minimum is kept whether or not there is greedy traffic: allocations change with samples and
+//!   greedy packets come at any time. Otherwise flows would be notified of overloads that come and go with an
 //!   acknowledgement.
-//! - In overload all allocations are scaled down alike (the paper leaves the policy open; `overload`). A flow that is
-//!   silent does not count. An overload is over when there was none for `exception_interval`.
+//! - In overload all allocations are scaled down alike (the paper leaves the policy open; `overload`). A
+//!   silent flow does not count. An overload is over when there was none for `exception_interval`.
 //! - All queues are sampled, then all allocations computed, then all applied. Samples are taken at whole
-//!   multiples of `sample`, also without a call in between: what happened since is caught up in its order.
-//! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits come by periods all
-//!   the same.
-//! - A queue's `limit` is the discipline's own; the paper's flows are held by their socket buffers.
+//!   multiples of `sample`, also without a call in between: the next call runs missed events in their order.
+//! - The dispatcher runs whenever something can be dispatched, not every 0.1 ms; credits are still granted by
+//!   periods.
+//! - A queue's `limit` is the discipline's own; the paper's flows are limited by their socket buffers.
 //!
 //! Beyond the paper, and off with `preset = "paper"`:
-//! - `leftover = "real_rate"`: what reservations leave goes to real-rate flows first, beyond the greedy minimum. A burst
-//!   of a video then leaves at once and not over the time that its average takes; reservations decide only where
-//!   real-rate flows want more than there is. With `feed_forward`, which does not need a queue.
-//! - `greedy`: any discipline divides what is left among greedy flows, which in the paper share one queue.
-//! - `overload = "max_min"`: in overload no flow has more than a common level, and who wants less has what it wants. Scaled
-//!   down alike, a call would lose as large a part of its rate as the flow that floods the link.
-//! - `patience`: what waited for too long is dropped (`patience.rs`).
-//! - What [`requirement`] and `allocation.rs` list; and `period_control`, off unless set.
+//! - `leftover = "real_rate"`: unreserved capacity goes to real-rate flows first, beyond the greedy minimum.
+//!   A burst of a video then leaves at once instead of over the time that its average takes; reservations
+//!   matter only if real-rate flows want more than is available. With `feed_forward`, which does not need a
+//!   queue.
+//! - `greedy`: any discipline divides the rest among greedy flows, which share one queue in the paper.
+//! - `overload = "max_min"`: in overload no flow gets more than a common level, and a flow that wants less
+//!   gets what it wants. With a common factor, a call would lose as large a part of its rate as the flow that
+//!   floods the link.
+//! - `patience`: packets that waited for too long are dropped (`patience.rs`).
+//! - The extensions listed in [`requirement`] and `allocation.rs`; and `period_control`, off unless set.
 //!
 //! Cost: O(log flows) per packet. Per sample O(real-rate flows that sent within the last second or so), in the paper
 //! O(real-rate flows). 300 bytes per real-rate flow, 8 for each sample of control delay. Parameters: [`ENTRY`].
@@ -70,7 +72,7 @@ use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::{End, Queued};
 use crate::units::{Bytes, Rate, Time};
 
-/// What stands in the table of classes for a flow that is greedy.
+/// The entry of a greedy flow in the table of classes.
 const GREEDY: u32 = u32::MAX;
 
 /// Monitor, controller and dispatcher.
@@ -81,36 +83,36 @@ pub struct Ramp<P, G: ?Sized> {
     limit: LinkLimit,
     link_rate: Rate,
     controller: Box<Controller>,
-    /// By slot: the index of the flow, or [`GREEDY`].
+    /// The index of a flow by slot, or [`GREEDY`].
     classes: Vec<u32>,
-    /// By slot: what flows ask for themselves; none beyond the end.
+    /// The targets that flows ask for, by slot; none beyond the end.
     targets: Vec<Option<FillTarget>>,
     flows: Vec<Flow>,
-    /// Indices of the flows that samples look at, in their order, and how many of them were awake at the last one or
-    /// have come since.
+    /// Indices of the sampled flows, in their order, and the number of those that were awake at the last
+    /// sample or have arrived since.
     watched: BTreeSet<u32>,
     awake: usize,
     reservations: Reservations,
-    /// That of all greedy flows, of the greedy minimum.
+    /// The reservation of all greedy flows: the greedy minimum.
     minimum: Reservations,
     packets: Pool<P>,
     greedy: Greedy<P, G>,
     interface: VecDeque<P>,
-    /// Of all real-rate flows together.
+    /// The backlog of all real-rate flows.
     in_flows: Backlog,
     in_interface: Backlog,
     next_sample: Time,
-    /// The latest time seen, and up to which allocations are counted.
+    /// The latest time seen, up to which allocations are counted.
     clock: Time,
     counted: Time,
-    /// When the link last had less than real-rate flows wanted; none once that is over.
+    /// The time at which the link last had less than real-rate flows wanted; none once the overload is over.
     overloaded: Option<Time>,
     updates: u64,
     notifications: u64,
 }
 
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
-    /// Empty queues in front of a link of `link_rate`; every flow is greedy. `greedy` divides what is left among greedy
+    /// Empty queues for a link of `link_rate`; every flow is greedy. `greedy` divides the rest among greedy
     /// flows; none: they share one queue.
     #[must_use]
     pub fn new(params: &RampParams, link_rate: Rate, greedy: Option<Box<G>>) -> Self {
@@ -145,7 +147,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         ramp
     }
 
-    /// Gives what divides among greedy flows its part of the limit.
+    /// Sets the size of the greedy discipline to its part of the limit.
     fn size_greedy(&mut self) {
         if let (Some(greedy), Some(limit)) =
             (self.greedy.divided(), self.params.greedy_limit(self.limit.get()))
@@ -189,16 +191,16 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// The index of a flow that is real-rate.
+    /// The index of a real-rate flow.
     fn index(&self, flow: FlowId) -> Option<usize> {
         let index = *self.classes.get(flow.slot())? as usize;
         self.flows.get(index).filter(|flow| flow.is_real_rate).map(|_| index)
     }
 
-    /// Lets everything happen that is due by `now`, in its order.
+    /// Runs all events that are due by `now`, in their order.
     pub fn advance(&mut self, now: Time, sink: &mut dyn Sink<P>) {
-        // Terminates: each pass takes a sample, of which there are so many until `now`, or lets a packet go
-        // whose credit came, or finds the interface queue full.
+        // Terminates: each pass takes one of finitely many samples until `now`, dispatches a packet whose
+        // credit came, or finds the interface queue full.
         loop {
             let ready = self.reservations.ready().filter(|_| self.has_room());
             let is_sample = ready.is_none_or(|ready| self.next_sample <= ready);
@@ -224,7 +226,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         self.minimum.advance(now);
     }
 
-    /// The packet dispatcher: moves into the interface queue what may go while there is room.
+    /// The packet dispatcher: fills the interface queue with packets that may leave.
     fn dispatch(&mut self, sink: &mut dyn Sink<P>) {
         while self.has_room() {
             let Some(packet) = self.choose(sink) else { return };
@@ -233,7 +235,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// The next packet: of a reservation; of what is left, the greedy minimum, then as `leftover` says.
+    /// The next packet: by a reservation, then from the greedy minimum, then as `leftover` says.
     fn choose(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
         if let Some(index) = self.reservations.next() {
             self.drop_late(index, sink);
@@ -253,7 +255,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// The real-rate flow that comes first for what reservations leave.
+    /// The real-rate flow that comes first for unreserved capacity.
     fn borrower(&self) -> Option<usize> {
         self.reservations.next_waiting().filter(|_| self.params.leftover == FlowClass::RealRate)
     }
@@ -301,7 +303,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// What waits of the flow moves to its new queue.
+    /// Changes the class of `flow`; its backlog moves to its new queue.
     fn set_class(&mut self, flow: FlowId, class: FlowClass) {
         let index = self.index(flow);
         match (class, index) {
@@ -335,7 +337,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         match setting {
             FlowSetting::Class(class) => self.set_class(flow, class),
             FlowSetting::Target(target) => self.set_target(flow, target),
-            // Greedy flows have what what divides among them knows, such as weights and round-trip times.
+            // Settings of greedy flows, such as weights and round-trip times, go to the greedy discipline.
             _ => return self.greedy.divided().is_some_and(|greedy| greedy.set_flow(flow, setting)),
         }
         true

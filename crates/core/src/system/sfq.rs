@@ -1,20 +1,22 @@
 //! SFQ, stochastic fairness queueing: a hash puts flows into buckets, and buckets take turns packet by packet.
 //!
-//! McKenney, "Stochastic fairness queueing", INFOCOM 1990. Flows that collide share a turn, and so the hash is perturbed
-//! from time to time. A full buffer takes the packet from the longest bucket. It is named as in Linux; SFQ also means
-//! start-time fair queueing (Goyal, Vin, Cheng 1997), which is [`stfq`](crate::schedule::start_time_fq).
+//! McKenney, "Stochastic fairness queueing", INFOCOM 1990. Flows that collide share a turn, so the hash is
+//! perturbed at intervals. A full buffer drops from the longest bucket. It is named as in Linux; SFQ also
+//! means start-time fair queueing (Goyal, Vin, Cheng 1997), which is
+//! [`stfq`](crate::schedule::start_time_fq).
 //!
 //! Readings:
-//! - Turns and lengths count packets, as in the paper, so a flow with large packets has more bytes. DRR (`drr`,
-//!   [`fq_codel`](super::fq_codel)) was made to mend that.
-//! - The packet that came last goes from the longest bucket; of equal buckets, from one by chance.
+//! - Turns and lengths count packets, as in the paper, so a flow with large packets gets more bytes. DRR
+//!   (`drr`, [`fq_codel`](super::fq_codel)) mends that.
+//! - The longest bucket loses its last packet; among equal buckets a random one.
 //! - A bucket that becomes backlogged joins the round at its tail.
-//! - With a new hash the packets that wait move to their new buckets, those of a flow in their order; the paper lets them
-//!   leave out of order.
+//! - With a new hash the waiting packets move to their new buckets, in order within a flow; the paper lets
+//!   them leave out of order.
 //!
-//! Where it holds: a flow shares its bucket with (n - 1)/`buckets` others in the mean. Next to a flood over 100 to 200 Mb/s the
-//! least of 10 TCP flows has all of its due, of 100 0.64 (0.88 with 8192 buckets), of 1,000 0.1, from collisions and
-//! from a hash that changes within the measured time. A flood of 1000 B has two thirds of its due next to packets of 1500 B.
+//! Limits: a flow shares its bucket with (n - 1)/`buckets` others on average. Next to a flood over 100 to 200
+//! Mb/s the smallest share of 10 TCP flows is all of its due, of 100 flows 0.64 (0.88 with 8192 buckets), of
+//! 1,000 flows 0.1, because of collisions and of hash changes within the measured time. A flood of 1000 B
+//! gets two thirds of its due next to packets of 1500 B.
 //!
 //! Cost: O(1) per packet, O(log buckets) per drop; a perturbation moves all packets. Memory: 28 bytes or less a bucket, up to
 //! twice as many in the tournament, and no state per flow. Parameters: [`ENTRY`].
@@ -46,7 +48,7 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { inside: Inside::Part, shares: Shares::Approximate, ..Traits::NONE },
 };
 
-/// Most buckets. Chosen: 64 MB of state.
+/// The maximum number of buckets. Chosen: 64 MB of state.
 const MAX_BUCKETS: u32 = 1 << 20;
 
 params! {
@@ -83,7 +85,7 @@ pub struct Sfq<P> {
     limit: LinkLimit,
     random: Stream,
     salt: u64,
-    /// When the hash changes; none before the first packet.
+    /// The time at which the hash changes; none before the first packet.
     perturbed: Option<Time>,
     buckets: Vec<Bucket>,
     packets: Pool<P>,
@@ -94,7 +96,7 @@ pub struct Sfq<P> {
 }
 
 impl<P: Packet> Sfq<P> {
-    /// Empty buckets; `random` gives the salts of the hash, and decides between equally long buckets.
+    /// Empty buckets; `random` supplies the salts of the hash, and chooses between equally long buckets.
     #[must_use]
     pub fn new(params: &SfqParams, link_rate: Rate, mut random: Stream) -> Self {
         let empty = Bucket { link: Link::NONE, queue: PacketQueue::EMPTY, packets: 0 };
@@ -124,7 +126,7 @@ impl<P: Packet> Sfq<P> {
         self.weigh(index);
     }
 
-    /// Counts out a packet that left bucket `index`, and the bucket if that was the last.
+    /// Subtracts a packet that left bucket `index`, and removes the bucket if it is empty.
     fn left(&mut self, index: usize, queued: Queued<P>) -> Queued<P> {
         self.backlog.remove(&queued.packet);
         self.buckets[index].packets -= 1;
@@ -140,7 +142,7 @@ impl<P: Packet> Sfq<P> {
         Some(self.left(index, queued))
     }
 
-    /// Brings the tree up to date with bucket `index`.
+    /// Updates the tree for bucket `index`.
     fn weigh(&mut self, index: usize) {
         let packets = self.buckets[index].packets;
         let leaf = if packets > 0 { Largest::of(f64::from(packets)) } else { Largest::ABSENT };
@@ -153,12 +155,12 @@ impl<P: Packet> Sfq<P> {
         self.take_from(index, End::Head).map(|queued| queued.packet)
     }
 
-    /// Changes the hash and moves what waits, bucket by bucket in the order of their turns.
+    /// Changes the hash and moves the waiting packets, bucket by bucket in the order of their turns.
     #[cold]
     fn perturb(&mut self) {
         self.salt = self.random.below(u64::MAX);
         let mut waiting = Vec::new();
-        // Terminates: each pass takes a packet.
+        // Terminates: each pass removes a packet.
         while let Some(index) = self.round.front() {
             waiting.extend(self.take_from(index, End::Head));
         }
@@ -174,7 +176,7 @@ impl<P: Packet> Queue<P> for Sfq<P> {
             self.perturb();
         }
         self.push(Queued { packet, arrived: now });
-        // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
+        // Terminates: each pass removes a packet, and an empty buffer exceeds no limit.
         while self.limit.get().is_exceeded_by(self.backlog) {
             let longest = self.longest.largest(&mut self.random);
             let Some(queued) = longest.and_then(|index| self.take_from(index, End::Tail)) else { return };
@@ -229,7 +231,7 @@ mod tests {
         Sfq::new(&params, Rate::from_mbit(10), Stream::new(1, "sfq"))
     }
 
-    /// A packet for each of these flows, numbered from `first`; the numbers of those that are dropped.
+    /// Sends a packet for each of these flows, numbered from `first`. Returns the numbers of dropped packets.
     fn push(queue: &mut Sfq<SimplePacket>, now: Time, first: u32, flows: &[u32]) -> Vec<u32> {
         let mut log = Log::default();
         for (id, &flow) in (first..).zip(flows) {
@@ -272,7 +274,7 @@ mod tests {
         let of = |queue: &Sfq<SimplePacket>, flow| bucket(FlowId(flow), queue.salt, 2);
         let mate = (1..).find(|&flow| of(&queue, flow) == of(&queue, 0)).unwrap();
         push(&mut queue, Time::ZERO, 1, &[0, 0, mate, mate]);
-        // Two buckets: a perturbation parts the two with one half.
+        // Two buckets: a perturbation separates the two flows with probability one half.
         let mut parted = false;
         for round in 1..=20 {
             push(&mut queue, Time::from_secs(10 * round), 10 + round as u32, &[0]);

@@ -1,22 +1,24 @@
-//! SP-PIFO: a few FIFO queues in strict priority, whose bounds adapt so that packets leave nearly by their ranks.
+//! SP-PIFO: a few FIFO queues in strict priority, whose bounds adapt so that packets leave nearly in the
+//! order of their ranks.
 //!
-//! Alcoz, Dietmüller, Vanbever, "SP-PIFO: approximating push-in first-out behaviors using strict-priority queues", NSDI 2020,
-//! section 4, algorithm 1. Queue i takes packets of ranks from its bound q_i on. A packet is compared with the bounds from the
-//! lowest priority up and joins the first queue whose bound is not above its rank, and that bound becomes its rank ("push-up"). If
-//! even the bound of the highest priority is above it, it joins there, and all bounds fall by the difference ("push-down").
-//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness; [`Levels`] is
-//! the scheduler alone, for packets of any ranks.
+//! Alcoz, Dietmüller, Vanbever, "SP-PIFO: approximating push-in first-out behaviors using strict-priority
+//! queues", NSDI 2020, section 4, algorithm 1. Queue i takes packets of ranks from its bound q_i on. A packet
+//! is compared with the bounds from the lowest priority up and joins the first queue whose bound is not above
+//! its rank; the bound becomes its rank ("push-up"). If even the bound of the highest priority is above its
+//! rank, it joins there, and all bounds fall by the difference ("push-down"). Ranks are the start tags of
+//! start-time fair queueing (`ranks.rs`), as in the paper's use for fairness; [`Levels`] is the scheduler
+//! alone, for packets of any ranks.
 //!
-//! Readings: each queue has an equal part of `limit`, at which arrivals are dropped; bounds adapt to packets that are dropped as
-//! well.
+//! Readings: each queue has an equal part of `limit`, at which arrivals are dropped; dropped packets change
+//! bounds too.
 //!
-//! Deviation: a packet never joins a queue ahead of one in which a packet of its flow waits. In the paper's scheduler packets of
-//! a flow can overtake each other, which TCP takes for loss.
+//! Deviation: a packet never joins a queue ahead of one in which a packet of its flow waits. In the paper's
+//! scheduler packets of a flow can overtake each other, which TCP takes for loss.
 //!
-//! Where it holds: inversions fall with the number of queues, as the paper says. Of random arrivals of ten flows with sizes 1 to 10, 0.90 of
-//! the packets are overtaken by a larger rank with one queue, 0.75 with 2, 0.56 with 8, 0.32 with 32; that is not near a PIFO, where it
-//! is none. A flood keeps more than its due (`docs/measured-limits.md`), since a PIFO drops the largest rank and these queues what comes to
-//! a full one.
+//! Limits: inversions decrease with the number of queues, as the paper says. For random arrivals of ten flows
+//! with sizes 1 to 10, the share of packets overtaken by a larger rank is 0.90 with one queue, 0.75 with 2,
+//! 0.56 with 8, 0.32 with 32; a PIFO has none. A flood keeps more than its due (`docs/measured-limits.md`),
+//! since a PIFO drops the largest rank and these queues drop arrivals at a full queue.
 //!
 //! Cost: O(`queues`) per packet. Memory: 16 to 32 bytes per flow. Parameters: [`ENTRY`].
 
@@ -83,14 +85,15 @@ impl<P: Packet> Levels<P> {
         Self { levels: (0..queues.max(1)).map(|_| level()).collect() }
     }
 
-    /// The queue for a packet of this rank. Algorithm 1, lines 1 to 4.
+    /// The queue for a packet of this rank (algorithm 1, lines 1 to 4).
     #[must_use]
     pub fn place(&self, rank: u64) -> usize {
         self.levels.iter().rposition(|level| level.bound <= rank).unwrap_or(0)
     }
 
-    /// Adapts the bounds to a packet of this rank in queue `index`, where [`place`](Self::place) put it: "push-up", or if even the
-    /// highest priority has a larger bound, "push-down" of all by the difference. Algorithm 1.
+    /// Adapts the bounds to a packet of this rank in queue `index`, which [`place`](Self::place) selected:
+    /// "push-up", or, if even the highest priority has a larger bound, "push-down" of all by the difference
+    /// (algorithm 1).
     pub fn adapt(&mut self, index: usize, rank: u64) {
         let Some(level) = self.levels.get_mut(index) else { return };
         if level.bound <= rank {
@@ -101,13 +104,13 @@ impl<P: Packet> Levels<P> {
         self.levels.iter_mut().for_each(|level| level.bound = level.bound.saturating_sub(cost));
     }
 
-    /// What waits in queue `index`; nothing if there is none.
+    /// The backlog of queue `index`; empty if there is no such queue.
     #[must_use]
     pub fn held(&self, index: usize) -> Backlog {
         self.levels.get(index).map_or(Backlog::EMPTY, |level| level.backlog)
     }
 
-    /// Puts a packet at the end of queue `index`, or of the lowest priority if there is none.
+    /// Puts a packet at the end of queue `index`, or of the lowest priority if there is no such queue.
     pub fn push(&mut self, index: usize, packet: P, rank: u64) {
         let index = index.min(self.levels.len() - 1);
         let level = &mut self.levels[index];
@@ -115,7 +118,7 @@ impl<P: Packet> Levels<P> {
         level.queue.push_back((packet, rank));
     }
 
-    /// The first packet of the highest priority, and its rank.
+    /// Removes and returns the first packet of the highest priority, with its rank.
     pub fn pop(&mut self) -> Option<(P, u64)> {
         let level = self.levels.iter_mut().find(|level| !level.queue.is_empty())?;
         let (packet, rank) = level.queue.pop_front()?;
@@ -128,7 +131,7 @@ impl<P: Packet> Levels<P> {
         self.levels.iter().flat_map(|level| level.queue.iter().map(|(_, rank)| *rank))
     }
 
-    /// The packet of this flow that would be served first.
+    /// Removes and returns the packet of this flow that would be served first.
     fn take(&mut self, flow: FlowId) -> Option<P> {
         let is_meant = |(packet, _): &(P, u64)| packet.flow().slot() == flow.slot();
         let (level, position) = (self.levels.iter_mut())
@@ -138,7 +141,7 @@ impl<P: Packet> Levels<P> {
         Some(packet)
     }
 
-    /// Moves all numbers down.
+    /// Reduces all numbers by `by`.
     fn rebase(&mut self, by: u64) {
         for level in &mut self.levels {
             level.bound = level.bound.saturating_sub(by);
@@ -147,11 +150,11 @@ impl<P: Packet> Levels<P> {
     }
 }
 
-/// Where the packets of a flow are.
+/// The places of a flow's packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     held: u32,
-    /// The queue of the last of them.
+    /// The queue of the last one.
     last: u32,
 }
 
@@ -163,7 +166,7 @@ pub struct SpPifo<P> {
     levels: Levels<P>,
     places: Vec<Place>,
     backlog: Backlog,
-    /// Packets that left after one of a larger rank while they waited.
+    /// The number of packets that left after one of a larger rank while they waited.
     overtaken: u64,
 }
 
@@ -181,7 +184,7 @@ impl<P: Packet> SpPifo<P> {
         }
     }
 
-    /// Whether queue `index` has room in its part of the buffer. An empty one has.
+    /// Whether queue `index` has room for the packet in its part of the buffer. An empty queue has.
     fn has_room(&self, index: usize, packet: &P) -> bool {
         let limit = self.limit.get();
         let mut with = self.levels.held(index);
@@ -200,7 +203,7 @@ impl<P: Packet> SpPifo<P> {
 
     fn serve(&mut self) -> Option<P> {
         let (packet, rank) = self.levels.pop()?;
-        // No packet had a rank below v when it came.
+        // No packet had a rank below v when it arrived.
         self.overtaken += u64::from(rank < self.ranks.v);
         if let Some(by) = self.ranks.served(rank) {
             self.levels.rebase(by);
@@ -295,12 +298,12 @@ mod tests {
     #[test]
     fn bounds_are_pushed_up_and_down() {
         let mut levels = Levels::new(3);
-        // All bounds are 0: the lowest priority takes the first, and those that are not below it.
+        // All bounds are 0: the lowest priority takes the first packet, and ranks that are not below it.
         assert_eq!([10, 12].map(|rank| map(&mut levels, rank)), [2, 2]);
         assert_eq!(bounds(&levels), [0, 0, 12]);
         assert_eq!([7, 5, 6].map(|rank| map(&mut levels, rank)), [1, 0, 0]);
         assert_eq!(bounds(&levels), [6, 7, 12]);
-        // 2 is below all by at least 4.
+        // 2 is below all bounds by at least 4.
         assert_eq!((map(&mut levels, 2), bounds(&levels)), (0, vec![2, 3, 8]));
     }
 
@@ -329,7 +332,8 @@ mod tests {
         assert_eq!(queue.serve().map(|packet| packet.id), Some(9));
     }
 
-    /// Of random arrivals of ten flows, three for each two departures up to a full buffer: the part that is overtaken.
+    /// The share of packets that are overtaken, for random arrivals of ten flows, three for each two
+    /// departures until the buffer is full.
     fn overtaken(queues: u32) -> f64 {
         let mut queue = sp_pifo(queues, 400);
         let (mut random, mut log) = (Stream::new(1, "arrivals"), Log::default());

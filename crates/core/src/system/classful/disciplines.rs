@@ -1,13 +1,15 @@
 //! A discipline for each class, which divides its part among its flows.
 //!
-//! A discipline has tables by the numbers of flows. With one in each of a thousand classes these tables must not be as long as that of
-//! all flows: so a discipline sees the flows of its class alone, numbered in the order of their first packets. A flow that goes over
-//! to another class leaves its number to the next one, as soon as none of its packets waits.
+//! A discipline has tables by flow number. With a discipline in each of a thousand classes these tables must
+//! not be as long as the table of all flows: a discipline sees only the flows of its class, numbered in the
+//! order of their first packets. A flow that moves to another class leaves its number to the next flow, as
+//! soon as none of its packets waits.
 //!
-//! Each packet is shown to the discipline as a [`SimplePacket`]; what is marked, coloured and labelled there is written onto the packet.
+//! The discipline sees each packet as a [`SimplePacket`]; its marks, colours and labels are copied to the
+//! packet.
 //!
-//! Cost: that of the discipline and a virtual call per packet; 24 bytes per flow, and per class the discipline itself with what it takes
-//! for its flows.
+//! Cost: the discipline's, and a virtual call per packet; 24 bytes per flow, and per class the discipline
+//! with its state for flows.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -23,13 +25,13 @@ use crate::system::context::LinkContext;
 use crate::system::discipline::Discipline;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
-/// What divides within a class.
+/// The discipline that divides within a class.
 type Inner = Box<dyn Discipline<SimplePacket> + Send>;
 
 /// No class.
 const NONE: u32 = u32::MAX;
 
-/// Where a flow is, and what its discipline is told when the flow comes to it.
+/// The place of a flow, and the settings passed to a discipline when the flow joins it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     class: u32,
@@ -46,19 +48,19 @@ impl Place {
 #[derive(Debug, Default)]
 struct Numbers {
     flows: Vec<Numbered>,
-    /// Of flows that have left.
+    /// The numbers of flows that have left.
     free: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbered {
-    /// That wait.
+    /// The number of packets that wait.
     packets: u32,
     has_left: bool,
 }
 
 impl Numbers {
-    /// A number for a flow that comes.
+    /// Gives a number to a flow that joins.
     fn give(&mut self) -> u32 {
         let number = self.free.pop().unwrap_or(self.flows.len() as u32);
         match self.flows.get_mut(number as usize) {
@@ -68,13 +70,13 @@ impl Numbers {
         number
     }
 
-    /// The flow with this number goes to another class.
+    /// Notes that the flow with this number moves to another class.
     fn leave(&mut self, number: u32) {
         self.flows[number as usize].has_left = true;
         self.free_if_gone(number);
     }
 
-    /// It has a packet less.
+    /// Notes that the flow with this number has one packet less.
     fn served(&mut self, number: u32) {
         self.flows[number as usize].packets -= 1;
         self.free_if_gone(number);
@@ -97,7 +99,7 @@ struct Waiting<P> {
 }
 
 impl<P: Packet> Waiting<P> {
-    /// Keeps `packet`, and gives what a discipline sees of it.
+    /// Stores `packet`, and returns the packet that the discipline sees.
     fn keep(&mut self, packet: P, number: u32, numbers: &mut Numbers) -> SimplePacket {
         let id = self.free.pop().unwrap_or(self.packets.len() as u32);
         let seen = SimplePacket { flow: FlowId(number), ..SimplePacket::standing_for(&packet, id) };
@@ -110,7 +112,7 @@ impl<P: Packet> Waiting<P> {
         seen
     }
 
-    /// Gives up the packet that a discipline gives up as `seen`.
+    /// Removes and returns the packet that a discipline returns as `seen`.
     fn take(&mut self, seen: &SimplePacket, numbers: &mut Numbers) -> Option<P> {
         let mut packet = self.packets.get_mut(seen.id as usize)?.take()?;
         self.free.push(seen.id);
@@ -121,17 +123,17 @@ impl<P: Packet> Waiting<P> {
     }
 }
 
-/// A leaf.
+/// A leaf class.
 struct Leaf {
     discipline: Inner,
     numbers: Numbers,
-    /// Its own, if its class sets one.
+    /// The limit of the class, if it sets one.
     limit: Option<LinkLimit>,
-    /// The most that the class gets of the link.
+    /// The maximum rate of the class.
     ceiling: Rate,
 }
 
-/// Reports of packets what a discipline reports of those that it sees.
+/// Translates a discipline's reports about the packets that it sees to the original packets.
 struct Bridge<'a, P> {
     waiting: &'a mut Waiting<P>,
     numbers: &'a mut Numbers,
@@ -155,19 +157,19 @@ impl<P: Packet> Sink<SimplePacket> for Bridge<'_, P> {
 /// The disciplines of all leaves.
 pub struct Disciplines<P> {
     limit: LinkLimit,
-    /// None of inner classes.
+    /// The leaves by class; none for inner classes.
     leaves: Vec<Option<Leaf>>,
-    /// By slot.
+    /// The places of flows, by slot.
     places: Vec<Place>,
     waiting: Waiting<P>,
-    /// What the disciplines heed of flows.
+    /// Whether the disciplines heed weights of flows.
     heeds_weights: bool,
     heeds_rtts: bool,
 }
 
 impl<P: Packet> Disciplines<P> {
-    /// Empty disciplines, each as `build` makes it, of the size of its class, else `limit`, for flows as those of `link`, of which a
-    /// class has at most what `ceiling` says.
+    /// Empty disciplines, each from `build`, with the size of its class, else `limit`. They serve flows like
+    /// those of `link`, of which a class gets at most `ceiling`.
     #[must_use]
     pub fn new<T>(
         classes: &Classes<T>,
@@ -201,7 +203,7 @@ impl<P: Packet> Disciplines<P> {
         };
         let mut leaves: Vec<_> =
             classes.all().iter().map(|class| class.is_leaf.then(|| leaf(class))).collect();
-        // All are of one kind. The values are those that a flow has until it gets the number 0.
+        // All are of one kind. The values are the defaults of a flow until it gets the number 0.
         let mut heeds = |setting| {
             let mut leaves = leaves.iter_mut().flatten();
             leaves.next().is_some_and(|leaf| leaf.discipline.set_flow(FlowId(0), setting))
@@ -233,7 +235,7 @@ impl<P: Packet> Disciplines<P> {
         &mut self.places[slot]
     }
 
-    /// The number of `flow` in `class`, to which it may come only now; none in a class that is no leaf.
+    /// The number of `flow` in `class`, which the flow may join with this call; none if the class is no leaf.
     fn number(&mut self, flow: FlowId, class: usize) -> Option<u32> {
         let place = *self.place(flow);
         if place.class == class as u32 {
@@ -250,7 +252,7 @@ impl<P: Packet> Disciplines<P> {
         Some(number)
     }
 
-    /// The leaf that `flow` belongs to, and its number there, if it has had a packet.
+    /// The leaf of `flow`, and its number there, if it has had a packet.
     fn seat(&mut self, flow: FlowId) -> Option<(&mut Leaf, FlowId)> {
         let place = *self.places.get(flow.slot())?;
         let leaf = self.leaves.get_mut(place.class as usize)?.as_mut()?;
@@ -362,7 +364,7 @@ mod tests {
         let mut queues: Disciplines<SimplePacket> =
             Disciplines::new(&classes, None, &link, |class| class.ceil, |link| drr.build(link));
         let mut log = Log::default();
-        // Ten flows go around; what one left behind is served only when it is two classes on.
+        // Ten flows circulate; a packet left behind is served only when its flow is two classes further.
         for round in 0..300usize {
             for flow in 0..10 {
                 queues.enqueue(Time::ZERO, round % 3, packet(flow, flow, 100), &mut log);

@@ -19,11 +19,11 @@ use crate::units::{Bytes, Rate, Time};
 struct Fifo {
     queue: PacketQueue,
     backlog: Backlog,
-    /// Its own, if its class sets one.
+    /// The limit of the class, if it sets one.
     limit: Option<LinkLimit>,
 }
 
-/// The queues of all classes; those of inner ones stay empty.
+/// The queues of all classes; queues of inner classes stay empty.
 #[derive(Clone, Debug)]
 pub struct Fifos<P> {
     limit: LinkLimit,
@@ -33,7 +33,7 @@ pub struct Fifos<P> {
 }
 
 impl<P: Packet> Fifos<P> {
-    /// Empty queues, each of the size of its class, else `limit`.
+    /// Empty queues, each with the size of its class, else `limit`.
     #[must_use]
     pub fn new<T>(classes: &Classes<T>, limit: Option<BufferSize>, link: &LinkContext<'_>) -> Self {
         let fifo = |class: &Class<T>| Fifo {

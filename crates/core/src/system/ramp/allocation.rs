@@ -1,10 +1,13 @@
-//! RAMP's allocations: what each real-rate flow has of the link, from one sample to the next.
+//! RAMP's allocations: the part of the link that each real-rate flow gets, from one sample to the next.
 //!
-//! - Samples look at flows that are watched: with `feed_forward` those that sent within a second, want something or were
-//!   notified of an overload that goes on. Others are at rest, have nothing, and are watched again with their next
-//!   packet. Without it a silent flow keeps the floor, and all real-rate flows are watched.
-//! - With `feed_forward` the floor is not what a flow needs: it is paid from what all that is wanted leaves, so that a
-//!   hundred calls that fit the link make no overload by their floors. In an overload flows with a queue have the floor,
+//! - Only watched flows are sampled: with `feed_forward` those that sent within a second, want something or
+//!   were notified of an overload that continues. Others are at rest, get nothing, and are watched again with
+//!   their next packet. Without `feed_forward` a silent flow keeps the floor, and all real-rate flows are
+//!   watched.
+//! - With `feed_forward` the floor is not part of a flow's requirement: it is paid from what requirements
+//!   leave, so that a hundred calls that fit the link cause no overload by their floors. In an overload flows
+//!   with a queue get the floor, and up to the common level the rate that drains their queue within their
+//!   target.
 //!   and up to the common level what drains their queue within their target.
 
 use alloc::vec::Vec;
@@ -19,7 +22,7 @@ use crate::system::discipline::Discipline;
 use crate::units::{Bytes, Rate, Time};
 
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
-    /// What real-rate flows may have together, in parts of the link.
+    /// The part of the link that is available to all real-rate flows together.
     fn available(&self) -> f64 {
         1.0 - self.params.greedy_minimum.get()
     }
@@ -28,14 +31,14 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         self.minimum.set(0, part(self.link_rate, 1.0 - self.available()));
     }
 
-    /// Silent flows leave their part of it to the others.
+    /// The floor of each flow. Silent flows leave their part of it to the others.
     pub(super) fn floor(&mut self) -> f64 {
         let flows = self.watched.iter().map(|index| &self.flows[*index as usize]);
         self.awake = flows.filter(|flow| flow.is_awake(self.clock)).count();
         self.controller.floor_among(self.awake, self.available())
     }
 
-    /// Flow `index` is new, or was at rest. It has the floor until the next sample.
+    /// Watches flow `index`, which is new or was at rest. It gets the floor until the next sample.
     pub(super) fn wake(&mut self, index: usize) {
         self.watched.insert(index as u32);
         self.awake += 1;
@@ -47,7 +50,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         self.set_granted(index, part(self.link_rate, floor));
     }
 
-    /// Flow `index` is greedy from now on.
+    /// Forgets flow `index`, which has become greedy.
     pub(super) fn forget(&mut self, index: usize) {
         self.watched.remove(&(index as u32));
         let flow = &mut self.flows[index];
@@ -57,14 +60,14 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
 
     fn set_granted(&mut self, index: usize, granted: Rate) {
         let flow = &mut self.flows[index];
-        // The next count takes what is granted then for all the time since the last one.
+        // The next count applies the rate granted then to all the time since the last one.
         let too_much = granted.as_bit() as f64 - flow.granted.as_bit() as f64;
         flow.allocated -= too_much * self.clock.since(self.counted).as_secs_f64();
         flow.granted = granted;
         self.reservations.set(index, granted);
     }
 
-    /// The requirement monitor, the controller and what the overload policy makes of it.
+    /// Runs the requirement monitor, the controller and the overload policy.
     pub(super) fn sample(&mut self, sink: &mut dyn Sink<P>) {
         self.count();
         self.drop_all_late(sink);
@@ -73,13 +76,13 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         let mut wanted = Vec::new();
         for index in &self.watched {
             let flow = &mut self.flows[*index as usize];
-            // A link that is down gives nothing, and asks for nothing more.
+            // A link that is down grants nothing, and must not increase requirements.
             let saturated = flow.granted < part(self.link_rate, flow.wanted) || self.link_rate == Rate::ZERO;
             let own = self.targets.get(flow.id.slot()).copied().flatten();
             let queue = (flow.fill.bytes, flow.arrived);
             flow.wanted = flow.requirement.sample(&self.controller, queue, own, least, saturated);
             flow.arrived = Bytes::ZERO;
-            // What goes by on credit that was saved up finds its queue empty.
+            // A packet that passes on saved credit finds its queue empty.
             if flow.wanted > least || !flow.fill.is_empty() || flow.sent {
                 wanted.push(flow.wanted);
             }
@@ -100,11 +103,12 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// Allocates to all that are watched, of whom some want these parts. Whether that is more than there is.
+    /// Allocates to all watched flows, some of which want these parts. Returns whether they exceed the
+    /// available part.
     pub(super) fn grant(&mut self, wanted: Vec<f64>, floor: f64) -> bool {
         let available = self.available();
         let spare = available - wanted.iter().sum::<f64>();
-        // With a feed-forward the floor is no part of what is wanted.
+        // With a feed-forward the floor is not among the wanted parts.
         let extra = floor - self.controller.least(floor);
         if extra > 0.0 && spare < 0.0 {
             let demands = self.watched.iter().map(|index| self.demand(*index as usize, floor)).collect();
@@ -123,7 +127,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     }
 
     fn allocate(&mut self, part_of: impl Fn(&Self, usize) -> f64) {
-        // Away meanwhile: a search of the tree for each next flow costs more than its allocation.
+        // Taken out for the loop: a search of the tree for each next flow costs more than its allocation.
         let watched = core::mem::take(&mut self.watched);
         for &index in &watched {
             let granted = part(self.link_rate, part_of(self, index as usize));
@@ -133,9 +137,9 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         self.watched = watched;
     }
 
-    /// What a flow may have in an overload, in parts of the link: what it wants, and what lets its queue drain within its
-    /// target; at least the floor if it has a queue. By what comes in alone a flow with a small window would get as
-    /// little as it gets: the queue that holds it back would be within the target.
+    /// The part of the link that a flow may have in an overload: its requirement plus the rate that drains
+    /// its queue within its target; at least the floor if it has a queue. By arrivals alone a flow with a
+    /// small window would stay slow: the queue that holds it back would be within the target.
     fn demand(&self, index: usize, floor: f64) -> f64 {
         let flow = &self.flows[index];
         if flow.fill.is_empty() {
@@ -146,7 +150,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         (flow.wanted + drain).max(floor)
     }
 
-    /// Flows that are silent and want nothing come to rest.
+    /// Puts silent flows without requirements to rest.
     fn rest(&mut self) {
         if !self.controller.feeds_forward() {
             return;
@@ -165,7 +169,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         });
     }
 
-    /// Goes by the samples until `now` that would change nothing, so that a long silence costs little.
+    /// Skips the samples until `now` that would change nothing, so that a long silence costs little.
     pub(super) fn skip_idle_samples(&mut self, now: Time) {
         let feeds_forward = self.controller.feeds_forward();
         let is_idle = |index: &u32| {
@@ -180,7 +184,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         self.updates += samples;
     }
 
-    /// Notifies applications that have less than they want, at most once an interval, and of the end of the
+    /// Notifies applications that get less than they want, at most once an interval, and of the end of the
     /// overload.
     fn notify_overloads(&mut self, is_overloaded: bool, sink: &mut dyn Sink<P>) {
         let (now, interval) = (self.clock, self.params.exception_interval);
@@ -209,15 +213,16 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// The sample that says that the overload is over, if there is no other before. An application that was told to send
-    /// less may be silent, and all others too: nobody would ask then.
+    /// The time of the sample at which the overload ends, if no other sample comes before it. An application
+    /// that was told to send less may be silent, and so may all others: then no packet would trigger a
+    /// sample.
     pub(super) fn end_of_overload(&self) -> Option<Time> {
         let over = self.overloaded? + self.params.exception_interval;
         let samples = over.since(self.next_sample).as_nanos().div_ceil(self.params.sample.as_nanos());
         Some(self.next_sample + self.params.sample * samples)
     }
 
-    /// Counts what the allocations amount to until now; those of flows at rest are nothing.
+    /// Counts the allocations until now; those of flows at rest are zero.
     pub(super) fn count(&mut self) {
         let seconds = self.clock.since(self.counted).as_secs_f64();
         self.counted = self.clock;
@@ -227,7 +232,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// Each real-rate flow, as of the last call that had a time.
+    /// The share of each real-rate flow, as of the last call with a time.
     pub fn shares(&self) -> impl Iterator<Item = (FlowId, FlowShare)> {
         let seconds = self.clock.since(self.counted).as_secs_f64();
         let link_rate = self.link_rate;

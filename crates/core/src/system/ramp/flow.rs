@@ -1,4 +1,4 @@
-//! What RAMP knows of a flow that is or was real-rate, and what it shows of it.
+//! The state of a flow that is or has been real-rate, and its statistics.
 
 use super::requirement::{Controller, Requirement};
 use crate::list::PacketQueue;
@@ -6,39 +6,39 @@ use crate::packet::FlowId;
 use crate::queue::Backlog;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// How long after its last packet a flow counts where the floor is divided, and is sampled at least. Chosen: longer than
+/// The time after its last packet for which a flow shares in the floor and is sampled. Chosen: longer than
 /// the pauses of video, and of a TCP that waits for its first timer.
 const AWAKE: Span = Span::from_secs(1);
 
-/// A flow that is or was real-rate.
+/// A flow that is or has been real-rate.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub id: FlowId,
     pub is_real_rate: bool,
-    /// Whether samples look at it: while it is real-rate and not at rest.
+    /// Whether it is sampled: while it is real-rate and not at rest.
     pub is_watched: bool,
     pub queue: PacketQueue,
     pub fill: Backlog,
     pub requirement: Requirement,
-    /// The part of the link that it is to have now.
+    /// The part of the link wanted for it at present.
     pub wanted: f64,
     pub granted: Rate,
-    /// Bits that its allocation amounted to until `Ramp::counted`.
+    /// The bits of its allocation until `Ramp::counted`.
     pub allocated: f64,
-    /// When its application was last notified of an overload; none since the end of it.
+    /// The time of the last overload notification; none once the overload has ended.
     pub notified: Option<Time>,
-    /// How often it was.
+    /// The number of notifications.
     pub notifications: u64,
-    /// When its last packet came.
+    /// The arrival time of its last packet.
     pub seen: Time,
-    /// Whether it sent since the last sample.
+    /// Whether it has sent since the last sample.
     pub sent: bool,
-    /// What came since the last sample, dropped packets included.
+    /// The bytes that arrived since the last sample, dropped packets included.
     pub arrived: Bytes,
 }
 
 impl Flow {
-    /// One that is greedy still.
+    /// A flow that is still greedy.
     pub fn new(id: FlowId, controller: &Controller, now: Time) -> Self {
         Self {
             id,
@@ -58,23 +58,23 @@ impl Flow {
         }
     }
 
-    /// Whether it has packets or had one lately.
+    /// Whether the flow has packets, or had one recently.
     pub fn is_awake(&self, now: Time) -> bool {
         !self.fill.is_empty() || now.since(self.seen) <= AWAKE
     }
 }
 
-/// What a real-rate flow has and holds.
+/// The allocation and the queue of a real-rate flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowShare {
-    /// What the dispatcher gives it.
+    /// The rate that the dispatcher gives it.
     pub allocation: Rate,
-    /// What its controller asks for.
+    /// The rate that its controller asks for.
     pub requirement: Rate,
-    /// What its queue holds, the interface queue not counted.
+    /// The bytes in its queue, without the interface queue.
     pub fill: Bytes,
-    /// What its allocation amounts to since the start: differences give its mean over any time.
+    /// The sum of its allocation since the start: differences give the mean over any time.
     pub allocated: Bytes,
-    /// Overload notifications to its application, those that an overload is over included.
+    /// The number of overload notifications, including those that an overload is over.
     pub notifications: u64,
 }

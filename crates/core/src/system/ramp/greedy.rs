@@ -1,11 +1,12 @@
 //! RAMP's greedy class: its own queue, or a discipline that divides among its flows.
 //!
-//! Li, Walpole, McNamee, Pu, Steere 2001, section 3.1, give all greedy flows one queue. There a flow that answers to losses
-//! gets nothing next to one that does not; so any discipline may stand in its place.
+//! Li, Walpole, McNamee, Pu, Steere 2001, section 3.1, give all greedy flows one queue. There a responsive
+//! flow gets nothing next to an unresponsive one; so any discipline may replace the queue.
 //!
-//! A flow that becomes real-rate takes its own packets along in their order; those of others keep their places. A flow
-//! that becomes greedy brings its packets to the own queue. Where there is a discipline they join it with the next call,
-//! as arrivals, so that its rules and its size hold for them; no change of a class drops a packet.
+//! A flow that becomes real-rate moves its own packets in their order; packets of others keep their places.
+//! The packets of a flow that becomes greedy move to the class's own queue. If there is a discipline they
+//! join it with the next call, as arrivals, so that its rules and its size apply to them; no change of a
+//! class drops a packet.
 
 use alloc::boxed::Box;
 
@@ -17,23 +18,23 @@ use crate::schedule::{End, Queued};
 use crate::system::discipline::Discipline;
 use crate::units::Time;
 
-/// The class.
+/// The greedy class.
 #[derive(Clone, Debug)]
 pub(super) struct Greedy<P, G: ?Sized> {
     packets: Pool<P>,
-    /// With a discipline: what will join it.
+    /// The queue of the class; with a discipline, the packets that will join it.
     queue: PacketQueue,
     in_queue: Backlog,
     divided: Option<Box<G>>,
 }
 
 impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
-    /// An empty class; without a discipline its packets leave in the order in which they came.
+    /// An empty class. Without a discipline its packets leave in the order in which they arrived.
     pub fn new(divided: Option<Box<G>>) -> Self {
         Self { packets: Pool::new(), queue: PacketQueue::EMPTY, in_queue: Backlog::EMPTY, divided }
     }
 
-    /// What the class holds.
+    /// The backlog of the class.
     pub fn backlog(&self) -> Backlog {
         match &self.divided {
             Some(divided) => self.in_queue.plus(divided.backlog()),
@@ -46,8 +47,8 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
         self.divided.as_deref_mut()
     }
 
-    /// Takes a packet in. If the discipline does not know its part of the limit (`divides`), or there is none, `limit` is
-    /// that of the class, for which `ahead` counts too.
+    /// Adds a packet. If the discipline does not know its part of the limit (`divides`), or there is none,
+    /// `limit` applies to the class, and `ahead` counts too.
     pub fn enqueue(
         &mut self,
         queued: Queued<P>,
@@ -79,7 +80,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
         Some(queued)
     }
 
-    /// What flows brought along joins the discipline.
+    /// Moves packets that flows brought along into the discipline.
     fn join(&mut self, now: Time, sink: &mut dyn Sink<P>) {
         while self.divided.is_some()
             && let Some(queued) = self.pop()
@@ -89,7 +90,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
         }
     }
 
-    /// The next packet to send.
+    /// Removes and returns the next packet to send.
     pub fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         self.join(now, sink);
         match &mut self.divided {
@@ -98,7 +99,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
         }
     }
 
-    /// The next packet, without drops.
+    /// Removes and returns the next packet, without drops.
     pub fn drain(&mut self, now: Time) -> Option<P> {
         match self.pop() {
             Some(queued) => Some(queued.packet),
@@ -113,7 +114,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
         {
             take(Queued { packet, arrived: now });
         }
-        // Each packet once around, in its order.
+        // Each packet goes around once, in its order.
         for _ in 0..self.in_queue.packets.get() {
             let Some(queued) = self.pop() else { break };
             if queued.packet.flow().slot() == flow.slot() {

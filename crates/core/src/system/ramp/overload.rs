@@ -1,4 +1,4 @@
-//! RAMP's overload policy: who has less when real-rate flows want more than they may have.
+//! RAMP's overload policy: which flows are cut if real-rate flows want more than is available.
 //!
 //! Li, Walpole, McNamee, Pu, Steere 2001, section 3.2.1, notify applications and leave the policy open.
 //!
@@ -9,21 +9,21 @@ use alloc::vec::Vec;
 use crate::choice;
 
 choice! {
-    /// Who has less when real-rate flows want more than they may have.
+    /// The flows that are cut if real-rate flows want more than is available.
     pub enum OverloadPolicy {
-        /// Those that want most, down to a common level.
+        /// The flows that want most, down to a common level.
         MaxMin = "max_min",
-        /// All, by the same part.
+        /// All flows, by the same factor.
         Scale = "scale",
     }
 }
 
-/// What an overload does to allocations.
+/// The effect of an overload on allocations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cut {
-    /// Each has this part of what it wants.
+    /// Each flow gets this fraction of what it wants.
     Scale(f64),
-    /// Each has what it wants, but not more than this part of the link.
+    /// Each flow gets what it wants, but at most this part of the link.
     Level(f64),
 }
 
@@ -31,7 +31,7 @@ impl Cut {
     /// No overload.
     pub const NONE: Self = Self::Scale(1.0);
 
-    /// What a policy makes of these parts of the link, of which only `available` is there.
+    /// The cut by `policy` for these wanted parts of the link, of which `available` is to be divided.
     pub fn of(policy: OverloadPolicy, wanted: Vec<f64>, available: f64) -> Self {
         let total: f64 = wanted.iter().sum();
         match policy {
@@ -41,7 +41,7 @@ impl Cut {
         }
     }
 
-    /// What remains of what a flow wants.
+    /// The part of the link that is left of `wanted`.
     pub const fn apply(self, wanted: f64) -> f64 {
         match self {
             Self::Scale(scale) => wanted * scale,
@@ -50,8 +50,7 @@ impl Cut {
     }
 }
 
-/// The part that each of those who want these parts can have at most, so that all together have `available`, which
-/// is less than they want.
+/// The level to which wanted parts are cut so that they add up to `available`, which is less than they want.
 fn level(mut wanted: Vec<f64>, available: f64) -> f64 {
     wanted.sort_unstable_by(f64::total_cmp);
     let (mut left, mut flows) = (available, wanted.len());

@@ -89,14 +89,15 @@ params! {
     check: Self::check
 }
 
-/// Most samples of control delay. Chosen: 8 KB per flow.
+/// The maximum number of samples of control delay. Chosen: 8 KB per flow.
 const MAX_DELAY: u64 = 1_000;
 
-/// RFC 791 section 3.1.
+/// The largest packet of IPv4 (RFC 791 section 3.1).
 const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 impl RampParams {
-    /// The size of what divides among greedy flows: what the interface queue leaves of the size of a queue, if it leaves anything.
+    /// The size of the greedy discipline: the size of a queue minus the interface queue; none if nothing is
+    /// left.
     pub(crate) fn greedy_limit(&self, of_queue: Limit) -> Option<Limit> {
         match of_queue {
             Limit::Packets(limit) => {
@@ -107,7 +108,7 @@ impl RampParams {
         }
     }
 
-    /// Refuses changes of parameters without effect.
+    /// Refuses changes of parameters that have no effect.
     fn refuse_unused(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         let is_designed = self.gains == Tuning::Designed;
         let is_in_parts = !is_designed && self.units == Units::Fraction;

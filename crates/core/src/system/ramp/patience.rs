@@ -1,11 +1,13 @@
-//! RAMP's patience, beyond the paper: what has waited for too long is of no use to its flow, and is dropped.
+//! RAMP's patience, beyond the paper: a packet that has waited for too long is useless to its flow, and is
+//! dropped.
 //!
-//! In overload the queue of a flow that has less than it wants grows, in the paper to the size of a socket buffer. A
-//! packet of a call or a video that comes seconds late is not played any more; what it takes of the link is missed by
-//! those behind it, which come late in turn. So packets leave from the head of a queue that waited longer than
-//! `patience`, or than twice the target of their flow if that is more: a flow that asks for a queue has it. Nor is
-//! anything late that the link alone made wait: a packet of `mtu` on the wire, those of the interface queue, one of the
-//! greedy minimum and the one before it. The last packet of a queue stays, whatever it waited.
+//! In overload the queue of a flow that gets less than it wants grows, in the paper to the size of a socket
+//! buffer. A packet of a call or a video that is seconds late is no longer played; it takes link capacity
+//! from the packets behind it, which are late in turn. Therefore packets are dropped at the head of a queue
+//! after `patience`, or after twice the target of their flow if that is more: a flow that asks for a queue
+//! gets it. A delay that the link alone causes does not count as late: the time of a packet of `mtu`, of the
+//! interface queue, of one packet of the greedy minimum and of the packet before it. The last packet of a
+//! queue stays, however long it has waited.
 
 use super::Ramp;
 use crate::packet::{FillTarget, Packet};
@@ -15,7 +17,7 @@ use crate::system::discipline::Discipline;
 use crate::units::Bytes;
 
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
-    /// Drops what has waited for too long in the queue of flow `index`.
+    /// Drops late packets from the queue of flow `index`.
     pub(super) fn drop_late(&mut self, index: usize, sink: &mut dyn Sink<P>) {
         let Some(patience) = self.params.patience else { return };
         let before = Bytes::new(
@@ -28,7 +30,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             FillTarget::Delay(delay) => (patience.max(delay * 2), Bytes::ZERO),
             FillTarget::Size(size) => (patience, Bytes::new(size.get().saturating_mul(2))),
         };
-        // Terminates: each pass takes a packet out.
+        // Terminates: each pass removes a packet.
         while flow.queue.has_several()
             && flow.fill.bytes > held
             && flow.queue.front(&self.packets).is_some_and(|first| first.sojourn(self.clock) > longest)

@@ -1,27 +1,28 @@
-//! RAMP's requirement monitor and feedback controller: what a flow needs, from how full its queue is.
+//! RAMP's requirement monitor and feedback controller: infers a flow's rate from the fill of its queue.
 //!
 //! Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 3.2. The pressure `e = fill - target` goes through
-//! a low-pass filter and a PID controller; what comes out is the part of the link that the flow needs.
+//! a low-pass filter and a PID controller; the output is the part of the link that the flow needs.
 //!
 //! Readings, where the paper leaves room:
 //! - Units of the gains are not given. `units = "percent"`, from KB (1024 B) to percent of the link, follows
-//!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only reading of three that comes
-//!   near its figure 6, with a `control_delay` of 150 ms, which the paper does not mention.
+//!   its words ("16Kbytes", "percentage of the total bandwidth") and is the only one of three readings close
+//!   to its figure 6, with a `control_delay` of 150 ms, which the paper does not mention.
 //! - Sums and differences are per sample: per second, I would be 0.00005 and nothing would settle.
-//! - Section 3.1 lets a flow specify a target fill of its own. It replaces that of the queue, also in the unit `fraction`.
-//! - An allocation has a `floor`. With none an empty queue, 16 KB below its target, gives a flow nothing, and
+//! - Section 3.1 lets a flow specify its own target fill. It replaces the default target, also in the unit
+//!   `fraction`.
+//! - An allocation has a `floor`. Otherwise an empty queue, 16 KB below its target, gives a flow nothing, and
 //!   its first packet never leaves.
 //! - `I sum(x)` stays between the floor and the whole link unless `anti_windup` is off, and does not grow
-//!   while the link cannot give what is asked.
+//!   while the link cannot give the requested part.
 //!
 //! Beyond the paper, and off with `preset = "paper"`:
-//! - `target_delay`, a target in time, which section 6.2 plans: the target is what the flow sends in that
-//!   time at the rate that the controller has learned (`I sum(x)`).
+//! - `target_delay`, a target in time, which section 6.2 plans: the target is the amount that the flow sends
+//!   in that time at the rate that the controller has learned (`I sum(x)`).
 //! - `gains = "designed"`: gains for this loop instead of the printed ones, whatever the rate of the link.
-//! - `feed_forward`: a queue that is empty does not show that a flow needs nothing: its window may be too small for
-//!   the target, or a link further on may hold it back. So the rate at which packets come in, averaged over 1/6 s, takes
-//!   the place of `I sum(x)`, and the target is what a queue may hold, not what it has to: pressure below zero does not
-//!   count. A flow then has what it sends and what drains its queue.
+//! - `feed_forward`: an empty queue does not prove that a flow needs nothing: its window may be too small for
+//!   the target, or a link further on may limit it. Therefore the arrival rate, averaged over 1/6 s, replaces
+//!   `I sum(x)`, and the target is an upper bound of the queue, not a set point: pressure below zero does not
+//!   count. A flow then gets its arrival rate plus the rate that drains its queue.
 //! - `predictor`: the controller sees the queue as it will be when orders under way have been carried out.
 //!
 //! Cost: O(1) per flow and sample, O(`control_delay` / `sample`) with a predictor; 100 bytes per flow, 8 for
@@ -36,7 +37,7 @@ use crate::packet::FillTarget;
 use crate::units::{Bytes, Rate, Ratio, Span};
 
 choice! {
-    /// What the gains turn into what.
+    /// The units of input and output to which the gains apply.
     pub enum Units {
         /// KB into percent of the link.
         Percent = "percent",
@@ -48,55 +49,55 @@ choice! {
 }
 
 choice! {
-    /// Where the gains come from.
+    /// The source of the gains.
     pub enum Tuning {
         /// `p`, `i` and `d`, in `units`.
         Printed = "printed",
-        /// From the loop.
+        /// Designed for the loop.
         Designed = "designed",
     }
 }
 
-/// Bandwidth of the designed loop, per second. Chosen: it settles in 0.4 s, and a packet of 1500 B more in
-/// the queue moves the allocation by no more than 72 kb/s.
+/// Bandwidth of the designed loop, per second. Chosen: it settles in 0.4 s, and one more packet of 1500 B in
+/// the queue changes the allocation by no more than 72 kb/s.
 const BANDWIDTH: f64 = 6.0;
-/// Damping of the designed loop. Chosen: what a step has left in the queue drains slowly enough that the
+/// Damping of the designed loop. Chosen: the queue that a step leaves drains slowly enough that the
 /// allocation overshoots by 3 % of the step, and by 10 % with a predictor and 300 ms of control delay.
 const DAMPING: f64 = 2.5;
-/// Most of an error in bytes that a designed loop corrects within a sample. Chosen: a quarter, or the
-/// low-pass filter, a sample or two late, makes it ring.
+/// The maximum part of an error in bytes that a designed loop corrects within a sample. Chosen: with more
+/// than a quarter the low-pass filter, a sample or two late, makes it ring.
 const MAX_STEP: f64 = 0.25;
 
-/// What the controllers of all flows share.
+/// The common part of the controllers of all flows.
 #[derive(Clone, Debug)]
 pub struct Controller {
     gains: Gains,
     weight: Ratio,
-    /// What a byte of error is to the controller; none: a part of the target.
+    /// The controller's input per byte of error; none: the error is a part of the target.
     error: Option<f64>,
-    /// What its output 1 is, in parts of the link.
+    /// The part of the link for a controller output of 1.
     output: f64,
-    /// Bytes that the link carries in a sample, and its inverse.
+    /// Bytes that the link carries in a sample, and the inverse.
     capacity: f64,
     per_byte: f64,
-    /// Of flows that have none of their own.
+    /// The target of flows without one of their own.
     target: FillTarget,
-    /// Where that is a time, what errors are parts of.
+    /// The size to which errors are relative if the target is a time.
     size: Bytes,
-    /// In seconds.
+    /// The sampling interval in seconds.
     sample: f64,
     floor: f64,
-    /// Below it a requirement is none: 1 bit/s.
+    /// The requirement below which a flow has none: 1 bit/s, as a part of the link.
     negligible: f64,
     anti_windup: bool,
     predictor: bool,
     delay: usize,
-    /// Weight of the newest sample in the measured input; none without a feed-forward.
+    /// Weight of the newest sample in the measured arrival rate; none without a feed-forward.
     input: Option<Ratio>,
 }
 
 impl Controller {
-    /// For a link of `link_rate`.
+    /// A controller for a link of `link_rate`.
     #[must_use]
     pub fn new(params: &RampParams, link_rate: Rate) -> Self {
         let sample = params.sample.as_secs_f64();
@@ -110,7 +111,7 @@ impl Controller {
             (Tuning::Printed, Units::Bytes) => (printed, Some(1.0), per_byte),
             (Tuning::Printed, Units::Fraction) => (printed, None, 1.0),
         };
-        // What is measured takes the place of what is learned.
+        // The measured rate replaces the learned one.
         let gains = if feed_forward { Gains { i: 0.0, ..gains } } else { gains };
         Self {
             gains,
@@ -131,19 +132,19 @@ impl Controller {
         }
     }
 
-    /// Whether what comes in is allocated.
+    /// Whether the arrival rate is allocated.
     pub(super) const fn feeds_forward(&self) -> bool {
         self.input.is_some()
     }
 
-    /// The least that a flow can need where all have at least `floor`: a queue that is empty shows no need less than
-    /// that, but where what comes in is measured silence does.
+    /// The minimum requirement of a flow if all get at least `floor`. An empty queue shows no need below the
+    /// floor, but if the arrival rate is measured, silence does.
     pub(super) fn least(&self, floor: f64) -> f64 {
         if self.feeds_forward() { 0.0 } else { floor }
     }
 
-    /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available`
-    /// where all floors together are more.
+    /// The minimum part of the link of each of `flows` flows: the floor, or an equal part of `available` if
+    /// all floors together exceed it.
     pub(super) fn floor_among(&self, flows: usize, available: f64) -> f64 {
         self.floor.min(available / flows.max(1) as f64)
     }
@@ -153,7 +154,7 @@ impl Controller {
         own.unwrap_or(self.target)
     }
 
-    /// What a queue with this target should hold while the flow needs `learned` of the link.
+    /// The target fill of a queue with this target while the flow needs `learned` of the link.
     fn aim(&self, target: FillTarget, learned: f64) -> f64 {
         match target {
             FillTarget::Size(size) => size.get() as f64,
@@ -161,8 +162,8 @@ impl Controller {
         }
     }
 
-    /// The part of the link that lets `fill` leave within the time of its target, beyond `wanted`, which the flow needs for
-    /// what comes in.
+    /// The part of the link that drains `fill` within the time of its target, in addition to `wanted`, which
+    /// the flow needs for its arrivals.
     pub(super) fn drain(&self, target: FillTarget, fill: Bytes, wanted: f64) -> f64 {
         let fill = fill.get() as f64;
         match target {
@@ -173,7 +174,7 @@ impl Controller {
         }
     }
 
-    /// What a byte of error is to the controller of a flow with this target.
+    /// The controller's input per byte of error for a flow with this target.
     fn error(&self, target: FillTarget) -> f64 {
         let part = || match target {
             FillTarget::Size(size) => 1.0 / size.get() as f64,
@@ -183,13 +184,13 @@ impl Controller {
     }
 }
 
-/// What a designed loop corrects of an error within a sample.
+/// The part of an error that a designed loop corrects within a sample.
 fn step(sample: Span) -> f64 {
     (BANDWIDTH * sample.as_secs_f64()).min(MAX_STEP)
 }
 
-/// P and I of a loop in bytes: the bandwidth, and the damping of the second-order loop that a queue makes
-/// with a PI controller, `damping = P / (2 sqrt(I))`.
+/// P and I of a loop in bytes: from the bandwidth, and the damping of the second-order loop that a queue
+/// forms with a PI controller, `damping = P / (2 sqrt(I))`.
 fn designed(sample: Span) -> Gains {
     let p = step(sample);
     let half = p / (2.0 * DAMPING);
@@ -200,18 +201,18 @@ fn designed(sample: Span) -> Gains {
 #[derive(Clone, Debug)]
 pub struct Requirement {
     filter: LowPass,
-    /// What comes in, in bytes a sample.
+    /// The arrival rate, in bytes a sample.
     input: LowPass,
     pid: Pid,
     pending: DeadTime,
     /// The newest output, in parts of the link.
     latest: f64,
-    /// Samples in a row that changed nothing, or asked for nothing.
+    /// The number of samples in a row that changed nothing, or asked for nothing.
     settled: usize,
 }
 
 impl Requirement {
-    /// Of a flow of which nothing is known: it needs the least that a flow can.
+    /// The state of an unknown flow: it needs the minimum.
     #[must_use]
     pub fn new(controller: &Controller) -> Self {
         let least = controller.least(controller.floor);
@@ -225,8 +226,9 @@ impl Requirement {
         }
     }
 
-    /// Takes a sample of the queue, of which `arrived` came since the last one, and gives the part of the link that
-    /// the flow, with a target of its `own` or none, is to have from now on, at least `least`. `saturated`: it had less than it was to have.
+    /// Takes a sample of the queue, of which `arrived` came since the last one, and returns the part of the
+    /// link for the flow, with a target of its `own` or none, at least `least`. `saturated`: it got less than
+    /// its part.
     pub fn sample(
         &mut self,
         controller: &Controller,
@@ -269,12 +271,12 @@ impl Requirement {
         self.latest
     }
 
-    /// Another sample of the same may change something: the target has changed.
+    /// Notes that the target has changed, so that another equal sample may change the output.
     pub(super) const fn unsettle(&mut self) {
         self.settled = 0;
     }
 
-    /// Whether another sample of the same would change nothing, or nothing that counts.
+    /// Whether another equal sample would change nothing that matters.
     pub(super) const fn is_settled(&self, controller: &Controller) -> bool {
         self.settled > controller.delay
     }

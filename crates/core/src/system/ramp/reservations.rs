@@ -4,11 +4,12 @@
 //! the deadline is the end of the period (Liu, Layland 1973).
 //!
 //! - At 10 Mb/s a period of 0.1 ms is worth 125 B, less than a packet, so nothing can be enforced within it.
-//!   A flow has a credit that grows each period; it may send while it is above zero, and what it sends takes
-//!   it below: the proportion holds over any longer time.
-//! - A packet's period begins when credit and packet are there; its deadline is the end of it. With
-//!   `period_control`, beyond the paper, the period of a flow is as long as its proportion takes for a full
-//!   packet: faster flows have nearer deadlines, and none waits longer than its own rate makes it.
+//!   A flow has a credit that grows each period. It may send while the credit is above zero, and a packet may
+//!   take the credit below zero: the proportion holds over longer times.
+//! - A packet's period begins when the flow has both credit and the packet; its deadline is the end of the
+//!   period. With `period_control`, beyond the paper, the period of a flow is the time that its proportion
+//!   needs for a full packet: faster flows have nearer deadlines, and no flow waits longer than its own rate
+//!   requires.
 //!
 //! Cost: O(log flows) per packet, 64 bytes per flow.
 
@@ -17,7 +18,8 @@ use alloc::vec::Vec;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Parts of a byte in which credits are counted, so that a period of a slow flow is not rounded away.
+/// The binary digits of a byte's fractions in credits, so that a period of a slow flow is not rounded to
+/// zero.
 const FINE: u32 = 24;
 
 const fn fine(size: Bytes) -> i64 {
@@ -28,13 +30,13 @@ const fn fine(size: Bytes) -> i64 {
 /// One reservation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget {
-    /// As of `settled`.
+    /// The credit as of `settled`.
     credit: i64,
-    /// What a period adds.
+    /// The credit that a period adds.
     income: i64,
     /// The period up to which income is counted.
     settled: u64,
-    /// From release to deadline, in periods.
+    /// The time from release to deadline, in periods.
     own: u64,
     backlogged: bool,
 }
@@ -48,15 +50,15 @@ pub(super) struct Reservations {
     budgets: Vec<Budget>,
     /// Flows with packets and credit, by deadline.
     eligible: Smallest,
-    /// Flows with packets that wait for credit, by the period in which they have it.
+    /// Flows with packets but without credit, by the period in which they get it.
     waiting: Smallest,
-    /// The current period and where the next begins.
+    /// The current period, and the start of the next.
     current: u64,
     next: Time,
 }
 
 impl Reservations {
-    /// None yet. A flow that is silent saves up credit for one `packet`, or for two periods if that is more.
+    /// No reservations. A silent flow saves credit for one `packet`, or for two periods if that is more.
     pub fn new(period: Span, packet: Bytes, period_control: bool) -> Self {
         Self {
             period,
@@ -70,12 +72,12 @@ impl Reservations {
         }
     }
 
-    /// A reservation more, of nothing.
+    /// Adds a reservation of zero.
     pub fn add(&mut self) {
         self.budgets.push(Budget { settled: self.current, own: 1, ..Budget::default() });
     }
 
-    /// `rate` for `index` from now on.
+    /// Sets the rate of `index`.
     pub fn set(&mut self, index: usize, rate: Rate) {
         self.settle(index);
         let bits = u128::from(rate.as_bit()) * u128::from(self.period.as_nanos());
@@ -91,20 +93,21 @@ impl Reservations {
         }
     }
 
-    /// Nothing for `index` from now on, which has been silent for long: it owes nothing, and has saved up credit.
+    /// Sets the rate of `index` to zero. The flow has been silent for long: it has no debt, and has saved
+    /// credit.
     pub fn rest(&mut self, index: usize) {
         self.set(index, Rate::ZERO);
         self.budgets[index].credit = fine(self.packet);
     }
 
-    /// The flow `index` has packets now, or none any more.
+    /// Notes whether the flow `index` has packets.
     pub fn set_backlogged(&mut self, index: usize, backlogged: bool) {
         self.settle(index);
         self.budgets[index].backlogged = backlogged;
         self.place(index, self.current);
     }
 
-    /// The flow `index` sent a packet of `size` and has more, or not.
+    /// Charges a packet of `size` to the flow `index`. `backlogged`: it has more packets.
     pub fn charge(&mut self, index: usize, size: Bytes, backlogged: bool) {
         self.settle(index);
         let budget = &mut self.budgets[index];
@@ -113,8 +116,8 @@ impl Reservations {
         self.place(index, self.current);
     }
 
-    /// The flow `index` sent a packet of `size` that its budget did not pay for and has more, or not. A debt grows to a
-    /// packet and no further: who used what others left owes nothing for it.
+    /// Charges a packet of `size` that the budget of the flow `index` did not pay for. `backlogged`: it has
+    /// more packets. A debt is limited to one packet: a flow that used spare capacity owes nothing for it.
     pub fn lend(&mut self, index: usize, size: Bytes, backlogged: bool) {
         self.settle(index);
         let deepest = self.budgets[index].credit.min(-fine(self.packet));
@@ -123,7 +126,7 @@ impl Reservations {
         self.place(index, self.current);
     }
 
-    /// Lets time pass to `now`.
+    /// Advances time to `now`.
     pub fn advance(&mut self, now: Time) {
         if now >= self.next {
             self.current = now.as_nanos() / self.period.as_nanos();
@@ -133,7 +136,7 @@ impl Reservations {
             && period <= self.current
         {
             self.settle(index);
-            // Credit and packet were there from `period` on, though a link that was busy did not ask then.
+            // Credit and packet were available from `period` on, but a busy link did not ask then.
             self.place(index, period);
         }
     }
@@ -143,21 +146,21 @@ impl Reservations {
         self.eligible.first().map(|(_, index)| index)
     }
 
-    /// The first of those that wait for credit.
+    /// The first flow that waits for credit.
     pub fn next_waiting(&self) -> Option<usize> {
         self.waiting.first().map(|(_, index)| index)
     }
 
-    /// When the first of those that wait for credit has it.
+    /// The time at which the first flow that waits for credit gets it.
     pub fn ready(&self) -> Option<Time> {
         self.waiting.first().map(|(period, _)| Time::ZERO + self.period * period)
     }
 
-    /// Counts the income of the periods that began since.
+    /// Adds the income of the periods that have begun since.
     fn settle(&mut self, index: usize) {
         let budget = &mut self.budgets[index];
         let periods = self.current - budget.settled;
-        // As for most packets: a link sends many in a period.
+        // The usual case: a link sends many packets in a period.
         if periods == 0 {
             return;
         }
@@ -165,11 +168,11 @@ impl Reservations {
         let cap = fine(self.packet).max(2 * budget.income);
         let came = i128::from(budget.income) * i128::from(periods);
         let credit = (i128::from(budget.credit) + came).min(i128::from(cap.max(budget.credit)));
-        // Between the credit before and the cap, both i64.
+        // The value lies between the old credit and the cap, both i64.
         budget.credit = credit as i64;
     }
 
-    /// Puts a settled flow where it belongs. If it has credit and a packet, its period began with `release`.
+    /// Moves a settled flow to its set. If it has credit and a packet, its period began with `release`.
     fn place(&mut self, index: usize, release: u64) {
         let budget = &self.budgets[index];
         if !budget.backlogged {
@@ -181,7 +184,7 @@ impl Reservations {
             self.eligible.set(index, deadline);
         } else {
             self.eligible.remove(index);
-            // The first period after which the credit is above zero; never, if nothing comes in.
+            // The first period after which the credit is above zero; never, without income.
             let wait = budget.credit.unsigned_abs().checked_div(budget.income as u64);
             match wait.and_then(|wait| self.current.checked_add(wait)?.checked_add(1)) {
                 Some(period) => self.waiting.set(index, period),
@@ -199,7 +202,7 @@ mod tests {
 
     const PERIOD: Span = Span::from_micros(100);
 
-    /// Reservations of these rates in Mb/s, all with packets.
+    /// Reservations of these rates in Mb/s, all of flows with packets.
     fn backlogged(mbit: &[u64], period_control: bool) -> Reservations {
         let mut all = Reservations::new(PERIOD, Bytes::new(1_500), period_control);
         for (index, &mbit) in mbit.iter().enumerate() {
@@ -210,7 +213,7 @@ mod tests {
         all
     }
 
-    /// Lets `periods` pass and serves the due flows with packets of 1500 B; the flows, in order.
+    /// Lets `periods` pass and serves the due flows with packets of 1500 B. Returns the flows in order.
     fn serve(all: &mut Reservations, from: u64, periods: u64) -> Vec<usize> {
         let mut served = Vec::new();
         for period in from + 1..=from + periods {
@@ -229,7 +232,7 @@ mod tests {
         let mut all = backlogged(&[1, 3], false);
         let served = serve(&mut all, 0, 120_000);
         let of = |flow| served.iter().filter(|index| **index == flow).count();
-        // A packet goes with its first credit, and the last may not be paid yet.
+        // A packet leaves with its first credit, and the last one may not be paid yet.
         assert!((1_000..=1_001).contains(&of(0)) && (3_000..=3_001).contains(&of(1)), "{} {}", of(0), of(1));
     }
 
@@ -242,7 +245,7 @@ mod tests {
         assert_eq!(all.ready(), Some(Time::ZERO + PERIOD * 121));
         assert!(serve(&mut all, 1, 119).is_empty());
         assert_eq!(serve(&mut all, 120, 1), [0]);
-        // A higher rate from now on: 1487.5 B at 125 B a period; and none.
+        // A higher rate: 1487.5 B at 125 B a period; then none.
         all.set(0, Rate::from_mbit(10));
         assert_eq!(all.ready(), Some(Time::ZERO + PERIOD * 133));
         all.set(0, Rate::ZERO);

@@ -1,4 +1,4 @@
-//! What RAMP does to flows on a link of 10 Mb/s that the tests drain.
+//! RAMP on a link of 10 Mb/s that the tests drain.
 
 mod fluid;
 mod second;
@@ -20,15 +20,16 @@ use crate::units::{Span, Weight};
 
 const MS: u64 = 1_000_000;
 
-/// A flow of packets of `size` at rates that change.
+/// A flow of packets of `size` at varying rates.
 struct Source {
     flow: u32,
     size: u64,
-    /// From when on which rate, in bits per second; none at rate 0.
+    /// Start times and rates in bits per second; no packets at rate 0.
     rates: Vec<(u64, f64)>,
-    /// When the next packet comes, in nanoseconds.
+    /// The time of the next packet, in nanoseconds.
     next: f64,
-    /// Instead of a rate: so many packets are always under way, and one that leaves brings the next.
+    /// A window instead of a rate: this number of packets is always in flight, and each departure triggers
+    /// the next.
     window: u32,
 }
 
@@ -50,7 +51,7 @@ impl Source {
     fn rate(&self, at: f64) -> f64 {
         self.rates.iter().rev().find(|(from, _)| *from as f64 <= at).map_or(0.0, |(_, rate)| *rate)
     }
-    /// The first time from `at` on at which it sends at all.
+    /// The first time from `at` on at which the source sends.
     fn active_from(&self, at: f64) -> f64 {
         if self.rate(at) > 0.0 {
             return at;
@@ -60,12 +61,12 @@ impl Source {
     }
 }
 
-/// A link of 10 Mb/s behind RAMP, and what it logged at each whole 10 ms.
+/// A link of 10 Mb/s behind RAMP, with samples every 10 ms.
 struct Link {
     queue: Counted<Whole>,
     sources: Vec<Source>,
     log: Log,
-    /// By sample: by flow, allocation in Mb/s, fill in bytes, bytes allocated.
+    /// By sample and flow: allocation in Mb/s, fill in bytes, bytes allocated.
     shares: Vec<Vec<(f64, f64, f64)>>,
     /// Bytes sent, by flow.
     sent: Vec<u64>,
@@ -73,7 +74,7 @@ struct Link {
 }
 
 impl Link {
-    /// With this table; flows below `real_rate` are real-rate.
+    /// A link with these settings; flows below `real_rate` are real-rate.
     fn new(pairs: &[&str], real_rate: u32, sources: Vec<Source>) -> Self {
         let mut ramp = whole(pairs);
         assert!(
@@ -167,14 +168,14 @@ impl Link {
         rows.iter().map(|row| row[flow].1).sum::<f64>() / rows.len() as f64
     }
 
-    /// From `from` ms on, when the allocation first reaches `mbit`, in ms after it.
+    /// The time in ms after `from` at which the allocation first reaches `mbit`.
     fn reaches(&self, flow: usize, from: u64, mbit: f64) -> Option<u64> {
         let rows = &self.shares[from as usize / 10..];
         rows.iter().position(|row| row[flow].0 >= mbit).map(|sample| 10 * sample as u64)
     }
 }
 
-/// Of the paper's RAMP, with these changes; `preset=default` first for the plain one.
+/// Parameters of the paper's RAMP, with these changes; `preset=default` first selects the defaults.
 fn params(pairs: &[&str]) -> RampParams {
     let mut selection = Selection::new("ramp", None, None).unwrap();
     selection.set("preset", "paper").unwrap();
@@ -184,7 +185,7 @@ fn params(pairs: &[&str]) -> RampParams {
     RampParams::from_args(&selection.kind_args()).unwrap()
 }
 
-/// Greedy flows are divided by DRR unless they share a queue.
+/// Ramp with greedy flows divided by DRR unless they share a queue.
 type Whole = Ramp<SimplePacket, Buffer<Drr<SimplePacket>, TailDrop>>;
 
 fn whole(pairs: &[&str]) -> Whole {
@@ -219,15 +220,14 @@ fn step(pairs: &[&str]) -> Step {
     }
 }
 
-/// Within `part` of `due`.
+/// Whether `value` is within `part` of `due`.
 fn is_near(value: f64, due: f64, part: f64) -> bool {
     (value - due).abs() <= part * due
 }
 
 #[test]
 fn a_step_is_answered_as_the_loop_in_fluid_answers_it() {
-    // The printed loop in real numbers: 290 ms, 1500 ms, 0.17. A sample more, and a packet, is what is
-    // allowed.
+    // The printed loop in real numbers: 290 ms, 1500 ms, 0.17. The tolerance is one sample and one packet.
     let Step { response, settling, overshoot } = step(&[]);
     assert!(response.abs_diff(290) <= 10 && settling.abs_diff(1_500) <= 20, "{response} {settling}");
     assert!((overshoot - 0.17).abs() < 0.01, "{overshoot}");
@@ -243,7 +243,7 @@ fn a_step_is_answered_as_the_loop_in_fluid_answers_it() {
 
 #[test]
 fn a_control_delay_of_150_ms_makes_the_paper_s_figure() {
-    // Figure 6: 150 ms, 1000 ms, 65 %. In fluid: 160, 1040, 0.61.
+    // Figure 6: 150 ms, 1000 ms, 65 %. The fluid model gives 160, 1040, 0.61.
     let Step { response, settling, overshoot } = step(&["control_delay=150ms"]);
     assert!(response.abs_diff(150) <= 20 && settling.abs_diff(1_000) <= 50, "{response} {settling}");
     assert!((0.55..0.75).contains(&overshoot), "{overshoot}");
@@ -251,11 +251,11 @@ fn a_control_delay_of_150_ms_makes_the_paper_s_figure() {
 
 #[test]
 fn of_the_three_readings_of_the_units_only_percent_takes_hundreds_of_milliseconds() {
-    // In fluid: 290, 40 and 50 ms.
+    // The fluid model gives 290, 40 and 50 ms.
     let responses =
         ["percent", "bytes", "fraction"].map(|units| step(&[&std::format!("units={units}")]).response);
     assert!(responses[0].abs_diff(290) <= 10 && responses[1] <= 50 && responses[2] <= 60, "{responses:?}");
-    // And only it stands 50 ms of delay: the others swing on for ever.
+    // Only this unit tolerates 50 ms of delay: the others oscillate for ever.
     let swing = |units: &str| {
         let units = std::format!("units={units}");
         let pairs = [units.as_str(), "control_delay=50ms"];
@@ -274,7 +274,7 @@ fn the_designed_loop_overshoots_less_and_settles_sooner_with_and_without_delay()
     let late = step(&["gains=designed", "control_delay=150ms", "predictor=true"]);
     assert!(printed.overshoot > 0.55 && late.overshoot < 0.15, "{late:?}");
     assert!(late.settling <= printed.settling, "{late:?} against {printed:?}");
-    // It is the predictor that does it.
+    // The predictor makes the difference.
     let blind = step(&["gains=designed", "control_delay=150ms"]);
     assert!(blind.overshoot > 0.4, "{blind:?}");
 }
@@ -330,10 +330,10 @@ fn a_real_rate_flow_never_uses_more_than_its_allocation_though_the_link_is_idle(
         let mut link = Link::new(&[], 1, std::vec![cbr(0, 1_500, &[(0, 5.0)])]);
         link.run(ms);
         let allocated = link.shares[ms as usize / 10][0].2;
-        // A packet may go when the credit for its first byte is there.
+        // A packet may leave when the credit for its first byte is there.
         assert!(link.sent[0] as f64 <= allocated + 1_500.0, "{} of {allocated} at {ms} ms", link.sent[0]);
     }
-    // It did hold back: in the first 300 ms, 187500 B came.
+    // It did hold packets back: 187500 B came in the first 300 ms.
     link.run(300);
     assert!(link.sent[0] < 100_000, "{}", link.sent[0]);
     assert!(link.shares[30][0].1 > 16_384.0);
@@ -375,7 +375,7 @@ fn overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimu
         link.sent.iter().zip(&before).map(|(now, before)| (now - before) as f64 * 4e-6).collect();
     // 47.5 % each, 5 % for the greedy.
     assert!(is_near(rates[0], 4.75, 0.01) && is_near(rates[1], 4.75, 0.01) && rates[2] >= 0.49, "{rates:?}");
-    // Once a second for either, and in the end that it is over.
+    // Once a second for either, and at the end a notification that it is over.
     assert_eq!(link.log.overloads.len(), 6, "{:?}", link.log.overloads);
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps)]);
     link.run(20_000);
@@ -386,7 +386,7 @@ fn overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimu
 
 #[test]
 fn each_application_is_notified_of_its_own_shortage_at_most_once_an_interval() {
-    // Flow 2 joins an overload that flows 0 and 1 were notified of long ago.
+    // Flow 2 joins an overload of which flows 0 and 1 were notified long ago.
     let [a, b] = [0, 1].map(|flow| cbr(flow, 1_500, &[(0, 7.0)]));
     let mut link = Link::new(&["exception_interval=2s"], 3, std::vec![a, b, cbr(2, 1_500, &[(3_100, 7.0)])]);
     link.run(6_000);
@@ -402,8 +402,8 @@ fn each_application_is_notified_of_its_own_shortage_at_most_once_an_interval() {
 
 #[test]
 fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
-    // Two flows of 7 Mb/s for 2 s, then one of them stops and the other goes back to 2. Both have queues of
-    // 0.5 MB left, which take a second; when is the allocation within 10 % of the rate for good?
+    // Two flows of 7 Mb/s for 2 s, then one stops and the other returns to 2. Both have queues of 0.5 MB
+    // left, which take a second. Returns the time from which on the allocation stays within 10 % of the rate.
     let settled = |pairs: &[&str]| {
         let rates = [(0, 2.0), (5_000, 7.0), (7_000, 2.0)];
         let stops = [(0, 2.0), (5_000, 7.0), (7_000, 0.0)];
@@ -412,7 +412,7 @@ fn the_sum_does_not_grow_while_the_link_cannot_give_more() {
         10 * all.iter().rposition(|mbit| (mbit - 2.0).abs() > 0.2).unwrap_or_default() as u64
     };
     let (with, without) = (settled(&[]), settled(&["anti_windup=false"]));
-    // A sum within bounds that grew all the same would be at the whole link, and take until 17 s.
+    // A sum that grew within bounds all the same would be at the whole link, and take until 17 s.
     assert!(with <= 10_000 && without >= 15_000, "{with} against {without}");
 }
 
@@ -427,7 +427,7 @@ fn silent_flows_make_no_overload() {
 
 #[test]
 fn silent_flows_leave_the_floor_to_flows_that_send() {
-    // Of a thousand floors each would be 0.1 % of the link: 9.5 kb/s, a packet in 1.3 s.
+    // Each of a thousand floors would be 0.1 % of the link: 9.5 kb/s, a packet in 1.3 s.
     let mut link = Link::new(&[], 1_000, std::vec![windowed(7, 1_500, 4)]);
     link.run(5_000);
     assert!(link.mean_allocation(7, 4_000, 5_000) > 0.19, "{}", link.mean_allocation(7, 4_000, 5_000));
@@ -435,8 +435,8 @@ fn silent_flows_leave_the_floor_to_flows_that_send() {
 
 #[test]
 fn flows_that_go_by_on_their_credit_count_towards_what_is_left() {
-    // Forty flows that send a packet each 63 ms have 7.6 Mb/s with empty queues, another has 2.2; 5 % are
-    // greedy's.
+    // Forty flows that send a packet each 63 ms get 7.6 Mb/s with empty queues, another gets 2.2; 5 % are for
+    // greedy flows.
     let small = (0..40).map(|flow| cbr(flow, 1_500, &[(u64::from(flow), 0.19)]));
     let sources = small.chain([cbr(40, 1_500, &[(0, 2.2)]), cbr(41, 1_400, &[(0, 20.0)])]).collect();
     let mut link = Link::new(&[], 41, sources);
@@ -452,7 +452,7 @@ fn greedy_flows_have_what_is_left() {
     link.run(10_000);
     let rates: Vec<_> = link.sent.iter().map(|bytes| *bytes as f64 * 8e-7).collect();
     assert!(is_near(rates[0], 1.2, 0.03) && is_near(rates[0] + rates[1], 10.0, 1e-3), "{rates:?}");
-    // A flow of which nothing is said is greedy.
+    // A flow without a declaration is greedy.
     let mut link = Link::new(&[], 0, std::vec![cbr(0, 1_500, &[(0, 20.0)])]);
     link.run(1_000);
     assert!(is_near(link.sent[0] as f64, 1.25e6, 2e-3) && link.shares[50].is_empty());
@@ -479,7 +479,7 @@ fn a_long_silence_is_caught_up_to_the_same_state() {
             ramp.enqueue(now, packet(id, 0, 1_000), &mut log);
             ramp.dequeue(now, &mut log);
         }
-        // Half of the calls while it drains, half in silence.
+        // Half of the calls come while the link drains, half in silence.
         for call in 1..=calls {
             while ramp.dequeue(Time::from_millis(200 + 60_000 * call / calls), &mut log).is_some() {}
         }
@@ -503,9 +503,9 @@ fn packets_leave_when_next_wakeup_says_and_not_a_call_earlier() {
     for id in 0..2 {
         ramp.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
     }
-    // 2 % of 10 Mb/s are 2.5 B in each period of 0.1 ms: the first goes with the first credit. Its 1000 B are
-    // paid after 400 periods, and the next may go in the one that follows; before, there are samples at each
-    // 10 ms.
+    // 2 % of 10 Mb/s are 2.5 B in each period of 0.1 ms: the first packet leaves with the first credit. Its
+    // 1000 B are paid after 400 periods, and the next may leave in the period that follows; before that,
+    // there are samples at each 10 ms.
     assert_eq!(ramp.next_wakeup(), Some(Time::from_nanos(100_000)));
     assert_eq!(ramp.dequeue(Time::from_nanos(99_999), &mut log), None);
     assert_eq!(ramp.dequeue(Time::from_nanos(100_000), &mut log).map(|packet| packet.id), Some(0));
@@ -526,7 +526,7 @@ fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
     for id in 0..9 {
         ramp.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log);
     }
-    // Packet 0 stands before the link, 2, 4, 6 and 8 of flow 0 in the greedy queue.
+    // Packet 0 is in the interface queue, 2, 4, 6 and 8 of flow 0 in the greedy queue.
     ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [4_000]);
     let ids = |ramp: &mut Whole, now| {
@@ -563,7 +563,7 @@ fn a_window_below_the_target_starves_a_flow_unless_the_target_is_in_time() {
         let mut link = Link::new(pairs, 1, std::vec![windowed(0, 1_500, 4)]);
         link.run(20_000).mean_allocation(0, 10_000, 20_000)
     };
-    // 6000 B never become 16384: the floor, 0.2 Mb/s. In 20 ms they are 2.4 Mb/s.
+    // 6000 B never reach 16384: the floor, 0.2 Mb/s. In 20 ms they are 2.4 Mb/s.
     assert_eq!(allocated(&[]), 0.2);
     assert!(allocated(&["target_delay=20ms"]) > 1.5, "{}", allocated(&["target_delay=20ms"]));
 }

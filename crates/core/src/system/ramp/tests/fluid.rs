@@ -5,18 +5,18 @@ mod reference;
 
 use reference::Controller;
 
-/// A queue that is fed and drained in fluid, sample by sample.
+/// A queue in the fluid model, sample by sample.
 #[derive(Clone, Debug)]
 pub struct Fluid {
     controller: Controller,
-    /// Bytes.
+    /// The fill in bytes.
     fill: f64,
-    /// What the link carries in a sample, in bytes.
+    /// The bytes that the link carries in a sample.
     capacity: f64,
 }
 
 impl Fluid {
-    /// A flow that has sent `inflow` bytes a sample for long: L, P, I and D, the target in KB.
+    /// A flow that has sent `inflow` bytes a sample for long, with L, P, I and D, and the target in KB.
     #[must_use]
     pub fn running(l: f64, p: f64, i: f64, d: f64, target: f64, capacity: f64, inflow: f64) -> Self {
         let sum = 100.0 * inflow / capacity / i;
@@ -24,7 +24,7 @@ impl Fluid {
         Self { controller, fill: 1_024.0 * target, capacity }
     }
 
-    /// The queue is sampled, and until the next sample `inflow` bytes come. Gives the bytes that may leave.
+    /// Samples the queue; until the next sample `inflow` bytes arrive. Returns the bytes that may leave.
     pub fn sample(&mut self, inflow: f64) -> f64 {
         let outflow = self.controller.sample(self.fill / 1_024.0) / 100.0 * self.capacity;
         self.fill += inflow - outflow;

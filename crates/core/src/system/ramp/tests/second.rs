@@ -1,10 +1,11 @@
-//! What the second generation of RAMP does that the paper's does not.
+//! Extensions of RAMP beyond the paper.
 
 use super::*;
 
 #[test]
 fn a_flow_whose_window_never_fills_the_target_has_what_it_sends() {
-    // 6000 B under way, of 16384 that the target is, next to greedy packets: all of the link but the greedy minimum.
+    // 6000 B in flight, below the target of 16384 B, next to greedy packets: all of the link but the greedy
+    // minimum.
     let sent = |pairs: &[&str]| {
         let mut link = Link::new(pairs, 1, alloc::vec![windowed(0, 1_500, 4), cbr(1, 1_400, &[(0, 20.0)])]);
         link.run(10_000);
@@ -12,7 +13,7 @@ fn a_flow_whose_window_never_fills_the_target_has_what_it_sends() {
     };
     let (mbit, allocated) = sent(&["preset=default"]);
     assert!(is_near(mbit, 9.5, 0.02) && is_near(allocated, 9.5, 0.02), "{mbit} of {allocated}");
-    // By fill alone it is allocated what 6000 B in 20 ms are, and with the paper's target the floor.
+    // By fill alone the allocation is 6000 B in 20 ms, and with the paper's target the floor.
     assert!(sent(&["preset=default", "feed_forward=false"]).1 < 2.5);
     assert!(sent(&[]).0 < 0.25, "{:?}", sent(&[]));
 }
@@ -31,8 +32,8 @@ fn a_steady_flow_is_allocated_its_rate_and_has_no_queue() {
 
 #[test]
 fn a_burst_leaves_ahead_of_greedy_packets() {
-    // 40 packets of 1500 B at once take 48 ms on the wire, and one greedy packet in twenty goes between them. By an
-    // average of 2.4 Mb/s they would take 200 ms.
+    // 40 packets of 1500 B at once take 48 ms on the wire, and one greedy packet in twenty is sent between
+    // them. At an average of 2.4 Mb/s they would take 200 ms.
     let left = |pairs: &[&str]| {
         let mut ramp = whole(pairs);
         let mut log = Log::default();
@@ -62,7 +63,8 @@ fn a_burst_leaves_ahead_of_greedy_packets() {
 
 #[test]
 fn real_rate_flows_leave_the_greedy_minimum() {
-    // Two flows that want more than the link, with all of what is left before greedy packets.
+    // Two flows that want more than the link, with precedence over greedy packets for all unreserved
+    // capacity.
     let mut sources: Vec<_> = (0..2).map(|flow| cbr(flow, 1_500, &[(0, 8.0)])).collect();
     sources.push(cbr(2, 1_400, &[(0, 20.0)]));
     let mut link = Link::new(&["preset=default"], 2, sources);
@@ -85,7 +87,7 @@ fn a_call_keeps_its_rate_in_an_overload_that_others_make() {
     assert!(is_near(fair[0].0, 4.2, 0.02) && is_near(fair[1].0, 4.2, 0.02), "{fair:?}");
     // At most the target, 20 ms at 1 Mb/s.
     assert!(fair[2].0 >= 0.97 && fair[2].1 < 2_600.0 && fair[3].1 < 1_000.0, "{fair:?}");
-    // Scaled down, the call has its rate only by a queue that makes it want more.
+    // With a common factor, the call gets its rate only through a queue that raises its requirement.
     let scaled = shares(&["preset=default", "overload=scale"]);
     assert!(scaled[2].1 > 5_000.0, "{scaled:?}");
 }
@@ -97,7 +99,7 @@ fn a_greedy_flow_that_becomes_real_rate_takes_its_packets_along_from_a_disciplin
     for id in 0..9 {
         ramp.enqueue(Time::ZERO, packet(id, id % 3, 1_000), &mut log);
     }
-    // Packet 0 stands before the link; of flow 1 there are 1, 4 and 7.
+    // Packet 0 is in the interface queue; flow 1 has 1, 4 and 7.
     assert!(ramp.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate)));
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [3_000]);
     ramp.enqueue(Time::ZERO, packet(9, 2, 1_000), &mut log);
@@ -131,7 +133,7 @@ fn each_queue_holds_the_target_of_its_flow() {
         let is_held = waits.iter().zip(due).all(|(wait, due)| (wait - due).abs() < 6.0);
         assert!(is_held, "{pairs:?}: {waits:?}");
     }
-    // What comes in is allocated, and a queue need not hold anything.
+    // The arrival rate is allocated, and no queue is needed.
     assert!(waits(&["preset=default"]).iter().all(|ms| *ms < 5.0), "{:?}", waits(&["preset=default"]));
 }
 
@@ -179,7 +181,8 @@ fn floors_are_paid_from_what_is_left() {
 
 #[test]
 fn in_an_overload_a_flow_that_begins_does_not_wait_for_its_average() {
-    // A call of 0.1 Mb/s begins next to two films that want 16 Mb/s; its first packets find an average of nothing.
+    // A call of 0.1 Mb/s begins next to two films that want 16 Mb/s; its first packets find an average of
+    // zero.
     let films = (0..2).map(|flow| cbr(flow, 1_000, &[(0, 8.0)]));
     let mut link = Link::new(&["preset=default"], 3, films.chain([cbr(2, 200, &[(3_000, 0.1)])]).collect());
     link.run(4_000);
@@ -190,8 +193,8 @@ fn in_an_overload_a_flow_that_begins_does_not_wait_for_its_average() {
 
 #[test]
 fn in_an_overload_a_small_window_is_no_bound() {
-    // Four packets of 1000 B under way next to two films that want more than there is: a third of what there is, if they
-    // wait as little as the films' level allows.
+    // Four packets of 1000 B in flight next to two films that want more than is available: a third of it, if
+    // they wait no longer than the films' level allows.
     let films = (0..2).map(|flow| cbr(flow, 1_000, &[(0, 8.0)]));
     let mut link = Link::new(&["preset=default"], 3, films.chain([windowed(2, 1_000, 4)]).collect());
     link.run(8_000);
@@ -201,7 +204,7 @@ fn in_an_overload_a_small_window_is_no_bound() {
 
 #[test]
 fn nothing_is_late_that_the_link_alone_made_wait() {
-    // Packets of 1514 B take 121 ms on a link of 0.1 Mb/s; a call has one each 30 ms.
+    // Packets of 1514 B take 121 ms on a link of 0.1 Mb/s; a call sends one each 30 ms.
     let mut ramp = whole(&["preset=default", "greedy=drr"]);
     let rate = Rate::from_kbit(100);
     ramp.set_link_rate(rate);
@@ -236,7 +239,7 @@ fn what_waited_too_long_is_dropped_and_the_rest_comes_in_time() {
         let is_early = |drop: &(Time, u32, DropReason)| drop.2 == DropReason::Early;
         assert!(pairs[0] != "preset=default" || link.log.dropped.iter().all(is_early));
         let drops = link.log.dropped.len();
-        // A queue holds what came within the longest wait: in ms.
+        // A queue holds the arrivals of the longest wait: in ms.
         let of = |flow, mbit: f64| link.mean_fill(flow, 3_000, 8_000) * 8e-3 / mbit;
         ([of(0, 7.0), of(1, 9.0)], drops)
     };
@@ -247,20 +250,20 @@ fn what_waited_too_long_is_dropped_and_the_rest_comes_in_time() {
     );
     let ([film, _], _) = waits(&["preset=default", "patience=70ms"], None);
     assert!(is_near(film, 70.0, 0.1), "{film}");
-    // Who asks for a longer queue has it, and as much again.
+    // A flow that asks for a longer queue gets it, and up to twice as much.
     let ([film, other], _) =
         waits(&["preset=default", "patience=70ms"], Some(FillTarget::Delay(Span::from_millis(150))));
     assert!(is_near(film, 300.0, 0.05) && is_near(other, 70.0, 0.1), "{film} {other}");
     let ([film, _], _) =
         waits(&["preset=default", "patience=70ms"], Some(FillTarget::Size(Bytes::new(60_000))));
     assert!(is_near(film, 137.0, 0.05), "{film}");
-    // In the paper the queue is as long as it may be: 1000 packets are 800 ms.
+    // In the paper the queue grows to its limit: 1000 packets are 800 ms.
     assert!(waits(&["limit=1000p"], None).0[0] > 780.0);
 }
 
 #[test]
 fn the_last_packet_of_a_queue_is_never_dropped_for_its_age() {
-    // 60 kb/s for each of two flows: a packet of 1500 B takes 200 ms, the other's as long.
+    // 60 kb/s for each of two flows: a packet of 1500 B takes 200 ms, and so does the other flow's.
     let mut ramp = whole(&["preset=default", "patience=1ms"]);
     ramp.set_link_rate(Rate::from_kbit(60));
     let mut log = Log::default();
@@ -275,7 +278,7 @@ fn the_last_packet_of_a_queue_is_never_dropped_for_its_age() {
 
 #[test]
 fn flows_that_are_silent_come_to_rest_and_wake_with_a_packet() {
-    // Three hundred send for half a second each; one goes on.
+    // Three hundred flows send for half a second each; one continues.
     let brief = (0..300).map(|flow| cbr(flow, 200, &[(0, 0.02), (500, 0.0), (9_000, 0.02)]));
     let mut link = Link::new(&["preset=default"], 301, brief.chain([cbr(300, 500, &[(0, 0.7)])]).collect());
     link.run(8_000);
@@ -286,7 +289,7 @@ fn flows_that_are_silent_come_to_rest_and_wake_with_a_packet() {
     let ramp = link.queue.inner_mut();
     ramp.enqueue(Time::from_secs(8), packet(0, 7, 200), &mut link.log);
     assert_eq!(ramp.watched.len(), 2);
-    // Its packet left at once, on what was saved up.
+    // Its packet left at once, on saved credit.
     assert!(ramp.flows[7].fill.is_empty() || ramp.in_interface.packets.get() > 0);
     assert_eq!(ramp.flows[7].granted, Rate::from_kbit(200));
     ramp.advance(Time::from_millis(8_010), &mut link.log);
@@ -333,7 +336,7 @@ fn a_parameter_that_another_leaves_without_effect_is_refused() {
         );
     }
     for pairs in [
-        // As the canonical text has them.
+        // The settings of the canonical text.
         &["target=16KiB", "p=0.35", "i=0.005", "d=0.01", "units=percent", "anti_windup=true"][..],
         &["gains=printed", "p=0.5", "d=0.1", "units=bytes"],
         &["gains=printed", "units=fraction", "target=64KiB"],
