@@ -1,33 +1,38 @@
-//! AFQ, approximate fair queueing: a calendar of FIFO queues, one for each round to come, and a sketch instead of
-//! state per flow.
+//! AFQ, approximate fair queueing: a calendar of FIFO queues, one for each future round, and a sketch instead
+//! of state per flow.
 //!
-//! Sharma, Liu, Atreya, Krishnamurthy, "Approximating fair queueing on reconfigurable switches", NSDI 2018, section 3.
-//! Bit-by-bit round robin whose rounds are counted in steps of `BpR` bytes for each flow. Each flow has a bid number,
-//! the bytes that it has sent up to now in rounds; one that falls behind the round in service is moved up to it. A packet
-//! stands in the queue of the round in which its bid lies, and is dropped if that is beyond the last queue. The queue of
-//! the round in service has priority until it is empty, and then is the last. Bid numbers are kept in a count-min sketch:
-//! the bid is the smallest of the flow's cells, and raises those that are below its new value.
+//! Sharma, Liu, Atreya, Krishnamurthy, "Approximating fair queueing on reconfigurable switches", NSDI 2018,
+//! section 3. Bit-by-bit round robin whose rounds are counted in steps of `BpR` bytes for each flow. Each
+//! flow has a bid number, the bytes that it has sent so far in rounds; a flow that falls behind the round in
+//! service is moved up to it. A packet joins the queue of the round that contains its bid, and is dropped if
+//! this round is beyond the last queue. The queue of the round in service has priority until it is empty, and
+//! then becomes the last. A count-min sketch holds bid numbers: the bid is the smallest of the flow's cells,
+//! and raises those that are below its new value.
 //!
 //! Readings:
 //! - A packet's round is that of its first byte, so that a packet larger than `BpR` has a round as well.
-//! - A packet that is dropped does not raise the bid.
-//! - A round ends when the link asks and its queue is empty, not with its last packet: what comes in while that is on the
-//!   wire still joins.
-//! - While nothing waits, a packet whose bid is too far ahead begins its round: there is nothing before it.
+//! - A dropped packet does not raise the bid.
+//! - A round ends when the link asks and its queue is empty, not with its last packet: arrivals during its
+//!   transmission still join.
+//! - While nothing waits, a packet whose bid is too far ahead starts its round: there is nothing before it.
 //!
 //! Deviations:
-//! - Flows can have weights: a byte counts for less in the bid of a flow with more weight. The smallest weight has `BpR`
-//!   a round. A weight takes 8 bytes for each flow up to the last one that was given one; flows without have no state.
-//! - Besides the horizon, all queues together have a `limit`, which is divided by a dynamic threshold (Choudhury, Hahne, ToN
-//!   1998, with alpha 1): a bid may be ahead of the round in service by no more bytes than are free. With a limit alone, at
-//!   which arrivals are dropped, a flood fills what all share and has 4.5 times its due in `scenarios/approximate-fairness.toml`.
-//! - `bpr`, unless set, follows the limit, so that the horizon is as long as the buffer. A `bpr` that follows a limit or rate that
-//!   changes is used from the next time that the queue is empty, or packets of a flow might overtake each other.
+//! - Flows can have weights: a byte counts for less in the bid of a flow with more weight. The smallest
+//!   weight has `BpR` a round. Weights take 8 bytes for each flow up to the last one with a configured
+//!   weight; flows without have no state.
+//! - Besides the horizon, all queues together have a `limit`, which is divided by a dynamic threshold
+//!   (Choudhury, Hahne, ToN 1998, with alpha 1): a bid may be ahead of the round in service by at most the
+//!   free bytes. With a limit alone, at which arrivals are dropped, a flood fills the shared buffer and gets
+//!   4.5 times its due in `scenarios/approximate-fairness.toml`.
+//! - `bpr`, unless set, follows the limit, so that the horizon is as long as the buffer. A changed `bpr`
+//!   applies from the next time that the queue is empty; otherwise packets of a flow might overtake each
+//!   other.
 //!
-//! What decides is the horizon, `queues` × `bpr` for each flow: it is the buffer of that flow, and a coarse `bpr` leaves flows in
-//! FIFO order within a round. With 32 queues one of the two is too small with many flows or long round trips, with 1024 neither was
-//! in what was tried: next to a flood the least of 10 to 100 TCP flows has all of its due, as with DRR, and of 1,000 over 200 Mb/s 0.73, where DRR
-//! has 0.70 (`docs/measured-limits.md`).
+//! The horizon, `queues` × `bpr` for each flow, is critical: it is the buffer of that flow, and a coarse
+//! `bpr` leaves flows in FIFO order within a round. With 32 queues one of the two is too small with many
+//! flows or long round trips. With 1024 neither was too small in the tests: next to a flood the smallest
+//! share of 10 to 100 TCP flows is all of its due, as with DRR, and of 1,000 flows over 200 Mb/s 0.73, where
+//! DRR gives 0.70 (`docs/measured-limits.md`).
 //!
 //! Cost: O(`rows`) per packet, and up to `queues` steps from one packet to the next. Memory: 8 bytes for each cell of the
 //! sketch, whatever the number of flows. Parameters: [`ENTRY`].
@@ -60,11 +65,11 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
 };
 
-/// A full packet of Ethernet, for a `limit` in packets and as the least `bpr` that follows it.
+/// A full packet of Ethernet, for a `limit` in packets and as the minimum of a `bpr` that follows it.
 const FULL: u64 = 1_500;
-/// Most rows. Chosen: two are enough, and places for more are kept on the stack.
+/// The maximum number of rows. Chosen: two are enough, and cell numbers of more rows fit the stack.
 const MAX_ROWS: u32 = 8;
-/// Most cells. Chosen: 128 MB.
+/// The maximum number of cells. Chosen: 128 MB.
 const MAX_CELLS: u64 = 1 << 24;
 
 params! {
@@ -128,7 +133,7 @@ impl Sketch {
         Self { cells: vec![0; rows as usize * columns as usize], salts, columns }
     }
 
-    /// The cells of a flow and the least of them.
+    /// The cells of a flow, and the smallest of their values.
     fn read(&self, flow: FlowId) -> (Cells, u64) {
         let (mut cells, mut bid, mut row) = (Cells::default(), u64::MAX, 0);
         for (cell, &salt) in cells.iter_mut().zip(&self.salts) {
@@ -165,7 +170,8 @@ pub struct Afq<P> {
 }
 
 impl<P: Packet> Afq<P> {
-    /// An empty calendar. A flow of weight `smallest` has BpR a round; `random` gives the salts of the hashes.
+    /// An empty calendar. A flow of weight `smallest` has BpR a round; `random` supplies the salts of the
+    /// hashes.
     #[must_use]
     pub fn new(params: &AfqParams, link_rate: Rate, smallest: Weight, mut random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
@@ -183,13 +189,13 @@ impl<P: Packet> Afq<P> {
         }
     }
 
-    /// The queue that is so many rounds ahead.
+    /// The queue that is `rounds` rounds ahead.
     fn ahead(&self, rounds: usize) -> usize {
         let queue = self.current + rounds;
         if queue < self.queues.len() { queue } else { queue - self.queues.len() }
     }
 
-    /// How far a bid may be ahead: what is free of the limit, in the fixed point of bids.
+    /// The maximum lead of a bid: the free part of the limit, in the fixed point of bids.
     fn free(&self) -> u64 {
         let free = match self.limit.get() {
             Limit::Packets(limit) => {
@@ -204,7 +210,7 @@ impl<P: Packet> Afq<P> {
         if self.backlog.is_empty() {
             return None;
         }
-        // Terminates: there is a backlog, and so a queue that is not empty.
+        // Terminates: there is a backlog, so some queue is not empty.
         while self.queues[self.current].is_empty() {
             self.current = self.ahead(1);
             self.round += self.bpr;
@@ -217,7 +223,7 @@ impl<P: Packet> Afq<P> {
         Some(queued.packet)
     }
 
-    /// Moves all numbers down. A bid behind the round in service carries no information.
+    /// Reduces all numbers. A bid behind the round in service carries no information.
     #[cold]
     fn rebase(&mut self) {
         let by = core::mem::take(&mut self.round);
@@ -263,7 +269,7 @@ impl<P: Packet> Discipline<P> for Afq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }
-    // A flow that goes is not paid back.
+    // A packet taken out is not refunded to its flow.
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
         let is_meant = |packet: &P| packet.flow().slot() == flow.slot();
         let rounds = 0..self.queues.len();
@@ -310,7 +316,7 @@ mod tests {
         Afq::new(params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "afq"))
     }
 
-    /// Packets of these flows and sizes, numbered from `first` on; those that are dropped, with the reason.
+    /// Sends packets of these flows and sizes, numbered from `first`. Returns the drops with their reasons.
     fn push(queue: &mut Afq<SimplePacket>, first: u32, packets: &[(u32, u64)]) -> Vec<(u32, DropReason)> {
         let mut log = Log::default();
         for (id, &(flow, size)) in (first..).zip(packets) {
@@ -333,7 +339,7 @@ mod tests {
 
     #[test]
     fn while_nothing_waits_no_packet_is_too_far_ahead() {
-        // One round of 1000 B, or one packet: the second packet of a flow comes when the first has left.
+        // One round of 1000 B, or one packet: the second packet of a flow arrives after the first has left.
         let one_packet =
             AfqParams { limit: Some(Limit::Packets(Packets::new(1)).into()), ..params(4, 1_000) };
         for params in [params(1, 1_000), one_packet] {
@@ -347,7 +353,7 @@ mod tests {
     #[test]
     fn what_lies_beyond_the_last_queue_is_dropped_and_not_charged() {
         let mut queue = afq(&params(2, 1_000));
-        // Bids 0, 900, 1800 lie in rounds 0, 0, 1; 2700 lies in round 2, of which there is no queue.
+        // Bids 0, 900, 1800 lie in rounds 0, 0, 1; 2700 lies in round 2, which has no queue.
         assert_eq!(push(&mut queue, 1, &[(0, 900); 5]), [(4, DropReason::Forced), (5, DropReason::Forced)]);
         // Another flow has all its rounds.
         assert_eq!(push(&mut queue, 6, &[(1, 900); 3]), []);

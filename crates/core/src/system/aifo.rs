@@ -1,18 +1,20 @@
-//! AIFO, admission-in first-out: one FIFO that admits a packet by where its rank stands among the ranks that came lately.
+//! AIFO, admission-in first-out: one FIFO that admits a packet by the quantile of its rank among recent
+//! ranks.
 //!
-//! Yu, Hu, Wu, Jin, "Programmable packet scheduling with a single queue", SIGCOMM 2021, section 4. A packet is admitted if the
-//! part of the ranks in a window that are below its own is at most 1/(1 - k) (C - c)/C, with c of the C places of the
-//! buffer taken. So the fuller the buffer, the lower a rank has to be, and while no more than k C places are taken all
-//! are admitted. What is admitted leaves in the order of arrival: the packets that a PIFO would send get in, in another order.
-//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness; [`Window`] is
-//! the test alone, for packets of any ranks.
+//! Yu, Hu, Wu, Jin, "Programmable packet scheduling with a single queue", SIGCOMM 2021, section 4. A packet
+//! is admitted if the fraction of ranks in a window that are below its own is at most 1/(1 - k) (C - c)/C,
+//! where c of the C places of the buffer are taken. The fuller the buffer, the lower a rank must be; while at
+//! most k C places are taken all packets are admitted. Admitted packets leave in the order of arrival: those
+//! that a PIFO would send are admitted, but leave in another order. Ranks are the start tags of start-time
+//! fair queueing (`ranks.rs`), as in the paper's use for fairness; [`Window`] is the test alone, for packets
+//! of any ranks.
 //!
-//! Readings: a packet is compared with the ranks before it and then joins the window, admitted or not; of `sample` packets one
-//! joins; an empty window admits.
+//! Readings: a packet is compared with the ranks before it and then joins the window, admitted or not; one of
+//! `sample` packets joins; an empty window admits.
 //!
-//! Where it holds: with one queue it divides better than SP-PIFO with eight, since it decides who gets in. With ten flows the
-//! window of 20 is the best that was tried; with 100 and more it has too few ranks to tell a flood, and 128 do
-//! (`docs/measured-limits.md`).
+//! Limits: with one queue it divides better than SP-PIFO with eight, since it decides on admission. With ten
+//! flows the window of 20 is the best of those tried; with 100 and more it has too few ranks to recognise a
+//! flood, and 128 are enough (`docs/measured-limits.md`).
 //!
 //! Cost: O(`window`) per packet. Memory: 8 to 16 bytes per flow. Parameters: [`ENTRY`].
 
@@ -63,20 +65,20 @@ impl AifoParams {
     }
 }
 
-/// The ranks that came lately, for packets of any ranks.
+/// The window of recent ranks, for packets of any ranks.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// The paper's k.
     headroom: Ratio,
-    /// Most ranks in it.
+    /// The maximum number of ranks.
     size: u64,
-    /// Packets of which one joins.
+    /// One of this many packets joins.
     sample: u64,
     /// The paper's W: a ring, whose order does not matter.
     ranks: Vec<u64>,
-    /// The oldest of a full window.
+    /// The oldest rank of a full window.
     oldest: usize,
-    /// Packets until the next joins.
+    /// The number of packets until the next joins.
     skip: u64,
 }
 
@@ -88,7 +90,8 @@ impl Window {
         Self { headroom, size: window.max(1), sample: sample.max(1), ranks: Vec::new(), oldest: 0, skip: 0 }
     }
 
-    /// Whether a packet of this rank stands low enough for a buffer of which the part `free` is not taken. Section 4, algorithm 1.
+    /// Whether this rank is low enough for a buffer of which the fraction `free` is not taken (section 4,
+    /// algorithm 1).
     #[must_use]
     pub fn is_low(&self, rank: u64, free: f64) -> bool {
         let below: u64 = self.ranks.iter().map(|&other| u64::from(other < rank)).sum();
@@ -96,7 +99,7 @@ impl Window {
         quantile * (1.0 - self.headroom.get()) <= free
     }
 
-    /// Puts a rank into the window, if its turn has come.
+    /// Adds a rank to the window, if its turn has come.
     pub fn note(&mut self, rank: u64) {
         if self.skip > 0 {
             self.skip -= 1;
@@ -225,10 +228,11 @@ mod tests {
     fn a_rank_is_admitted_up_to_the_quantile_that_is_free() {
         let mut queue = aifo(|params| params.headroom = Ratio::new(0.2).unwrap());
         queue.window.ranks = [10, 20, 30, 40].to_vec();
-        // 0.8 times the part of ranks below against what is free: of 10, 3 is 0.3, of which 0.8 / 4 is 0.2 and 0.8 / 2 is .4.
+        // 0.8 times the fraction of lower ranks is compared with the free part: 0.3 of 10 places, against 0.8
+        // / 4 = 0.2 and 0.8 / 2 = 0.4.
         queue.backlog = Backlog { packets: Packets::new(7), ..Backlog::EMPTY };
         assert_eq!([10, 20, 21, 99].map(|rank| queue.is_low(rank)), [true, true, false, false]);
-        // Up to the headroom, 2 of 10, all are.
+        // Up to the headroom, 2 of 10, all are admitted.
         queue.backlog.packets = Packets::new(2);
         assert!(queue.is_low(99));
         queue.backlog.packets = Packets::new(3);

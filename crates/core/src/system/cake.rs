@@ -1,39 +1,43 @@
-//! CAKE, "common applications kept enhanced": flows take turns as in FQ-CoDel, their hosts share the link first, each queue has
-//! its own COBALT, and real-rate flows go first up to a part of the link.
+//! CAKE, "common applications kept enhanced": flows take turns as in FQ-CoDel, their hosts share the link
+//! first, each queue has its own COBALT, and real-rate flows go first up to a part of the link.
 //!
-//! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways", LANMAN 2018
-//! (arXiv 1804.07617), and what tc-cake(8) says of its options.
+//! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home
+//! gateways", LANMAN 2018 (arXiv 1804.07617), and the options as described in tc-cake(8).
 //!
-//! - Queues are found by a set-associative hash: a flow takes any idle queue of its set of `ways`, and shares one only if all are
-//!   busy. A flow that shares a queue goes on with it as long as packets of strangers wait there, its own perhaps, so that its
-//!   packets stay in order.
-//! - A turn of a flow is `quantum` divided by the number of busy flows of its source, or of its destination if that has more.
+//! - A set-associative hash selects queues: a flow takes any idle queue of its set of `ways`, and shares one
+//!   only if all are busy. A flow that shares a queue keeps it as long as packets of other flows wait there,
+//!   because its own may wait too; its packets thus stay in order.
+//! - A turn of a flow is `quantum` divided by the number of busy flows of its source, or of its destination
+//!   if that has more.
 //! - New flows go before old ones for one turn, as in RFC 8290 section 4.2.
-//! - A queue that is too full for `limit` loses packets from the head of the longest queue, whose COBALT is told.
-//! - `bandwidth` is a shaper in deficit mode: a packet is sent at the time at which the one before it has been paid for, with what
-//!   the link layer adds to it. Without it, the link's own rate shapes.
-//! - Real-rate flows have a tin of their own, which goes first for a quarter of what leaves: `balance.rs`.
-//! - Below 50 Mb/s a turn is shorter, and below 3.6 Mb/s COBALT's times are longer, each by the rate that its tin has.
+//! - Beyond `limit` packets are dropped from the head of the longest queue, whose COBALT is informed.
+//! - `bandwidth` is a shaper in deficit mode: a packet is sent when the previous one has been paid for,
+//!   including the overhead of the link layer. Without it, the link's own rate shapes.
+//! - Real-rate flows have a tin of their own, which goes first for a quarter of the departures: `balance.rs`.
+//! - Below 50 Mb/s a turn is shorter, and below 3.6 Mb/s COBALT's times are longer, each by the rate of the
+//!   tin.
 //!
 //! Readings:
 //! - A flow is busy from its first packet until a turn finds its queue empty.
-//! - Old flows are sorted by the round in which they can send, in each by when they were put off, and rounds in which none can are
-//!   skipped. A round robin that goes from flow to flow would visit all flows of a host with a thousand of them a thousand
-//!   times for each packet of theirs. The length of a turn is that at the end of the last one.
+//! - Old flows are sorted by the round in which they can send, within a round by the time at which they were
+//!   deferred, and rounds in which none can send are skipped. A round robin over flows would visit all flows
+//!   of a host with a thousand flows a thousand times for each of their packets. The length of a turn is the
+//!   one at the end of the last turn.
 //!
 //! Deviations:
-//! - Packets of scenarios have no DSCP: the class of a flow stands for it by default. What waits when the tin of a flow changes may be
-//!   overtaken.
-//! - The ACK filter leaves alone what Linux's may drop: ACKs with SACK blocks, and duplicates of the ACK that comes. No NAT, no washing of marks, no splitting of large
-//!   segments.
+//! - Packets of scenarios have no DSCP: by default the class of a flow replaces it. Waiting packets may be
+//!   overtaken when the tin of a flow changes.
+//! - The ACK filter keeps ACKs that Linux may drop: ACKs with SACK blocks, and duplicates of the arriving
+//!   ACK. There is no NAT lookup, no washing of marks, and no splitting of large segments.
 //! - The shaper catches up with at most 1 ms of late calls.
-//! - Tins are served by what left, not by clocks at parts of the rate: a link may be slower than it is said to be. Linux gives best
-//!   effort all that voice wants beyond its quarter, and of eight tins the last three all of the link.
-//! - Without `bandwidth` the rate of the link stands for it, where Linux has turns of 1514 B and no priorities.
+//! - Tins are served by departures, not by clocks at parts of the rate: a link may be slower than configured.
+//!   Linux gives best effort everything that voice wants beyond its quarter, and the last three of eight tins
+//!   the whole link.
+//! - Without `bandwidth` the rate of the link replaces it, where Linux has turns of 1514 B and no priorities.
 //! - Flows have no weights.
 //!
-//! Cost: O(1) per packet, up to 64 packets looked at for an ACK with `ack_filter`, O(log queues) where one is dropped for lack of room; 160 bytes per queue of each tin in use, 9 per flow
-//! and 16 per host. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, up to 64 packets visited for an ACK with `ack_filter`, O(log queues) for a drop for
+//! lack of room; 160 bytes per queue of each tin in use, 9 per flow and 16 per host. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
 
@@ -80,20 +84,20 @@ pub const ENTRY: Entry = Entry {
 };
 
 choice! {
-    /// Whether ACKs are dropped that a later one of the same queue makes superfluous.
+    /// Whether to drop ACKs that a later one of the same queue makes redundant.
     pub enum AckFilter {
         /// None.
         None = "none",
-        /// One for each that comes while two others that may go wait.
+        /// One for each arriving ACK while two other redundant ones wait.
         Conservative = "conservative",
-        /// One for each that comes.
+        /// One for each arriving ACK.
         Aggressive = "aggressive",
     }
 }
 
 impl AckFilter {
-    /// How many ACKs have to wait that may go, for the first of them to go; none if none may.
-    // tc-cake(8): ack-filter and ack-filter-aggressive
+    /// The number of redundant ACKs that must wait before the first is dropped; none if none may be
+    /// (tc-cake(8): ack-filter and ack-filter-aggressive).
     const fn least(self) -> Option<usize> {
         match self {
             Self::None => None,
@@ -103,11 +107,10 @@ impl AckFilter {
     }
 }
 
-/// Most queues of a tin. Chosen: 10 MB of state.
+/// The maximum number of queues of a tin. Chosen: 10 MB of state.
 const MAX_FLOWS: u32 = 1 << 16;
 
-/// The longest and the shortest turn.
-// tc-cake(8): 1514 B, an Ethernet frame, and 300 B in its example
+/// The longest and the shortest turn (tc-cake(8): 1514 B, an Ethernet frame, and 300 B in its example).
 const TURNS: [Bytes; 2] = [Bytes::new(1_514), Bytes::new(300)];
 
 params! {
@@ -137,7 +140,7 @@ params! {
         flows: u32 = Param::of("1024", "Høiland-Jørgensen, Täht, Morton 2018"),
         /// Queues among which a flow finds an idle one; 1: a plain hash.
         ways: u32 = Param::of("8", "Høiland-Jørgensen, Täht, Morton 2018"),
-        /// The control loop on each queue.
+        /// The control loop of each queue.
         ..control: CobaltControl,
     }
     check: |params: &Self, _| params.check()
@@ -156,23 +159,23 @@ impl CakeParams {
         require((1..=self.flows).contains(&self.ways), "ways", "it must lie between 1 and `flows`")
     }
 
-    /// Where sizes of packets include `layer2`.
+    /// The conversion of packet sizes that include `layer2`.
     fn link_layer(&self, layer2: Bytes) -> LinkLayer {
         let [less, overhead] = self.overhead.map_or([Bytes::ZERO; 2], |overhead| [layer2, overhead]);
         LinkLayer { less, overhead, mpu: self.mpu, framing: self.framing }
     }
 
-    /// What an IP packet is charged where sizes of packets include `layer2`.
+    /// The charge for an IP packet if packet sizes include `layer2`.
     pub(super) fn charge(&self, ip: Bytes, layer2: Bytes) -> Bytes {
         self.link_layer(layer2).size(ip + layer2)
     }
 
-    /// Whether its tins go by the DSCP of packets.
+    /// Whether its tins depend on the DSCP of packets.
     pub(super) const fn goes_by_dscp(&self) -> bool {
         self.tins.go_by_dscp()
     }
 
-    /// What it goes by that packets have and hosts do not.
+    /// The property of packets, absent from hosts, that its decisions depend on.
     pub(super) fn goes_by(&self) -> Option<GoesBy> {
         match (self.goes_by_dscp(), self.ack_filter) {
             (true, _) => Some(GoesBy::Dscp),
@@ -181,19 +184,19 @@ impl CakeParams {
         }
     }
 
-    /// The rate at which packets leave behind a link of this rate.
+    /// The rate at which packets leave on a link of this rate.
     fn rate(&self, link_rate: Rate) -> Rate {
         self.bandwidth.map_or(link_rate, |bandwidth| bandwidth.min(link_rate))
     }
 
-    /// What a tin does that has `rate`.
+    /// The pace of a tin with `rate`.
     fn pace(&self, rate: Rate) -> Pace {
         let [most, least] = TURNS;
         let quantum = self.quantum.unwrap_or(Bytes::new(rate.as_bit() / 8 / 4_096).clamp(least, most));
         Pace { quantum, control: self.control.of_tin(rate) }
     }
 
-    /// Whether it charges packets more than their own size.
+    /// Whether it charges packets more than their size.
     pub(super) fn frames(&self) -> bool {
         let adds = self.overhead.is_some_and(|overhead| overhead > Bytes::ZERO) || self.mpu > Bytes::ZERO;
         adds || self.framing != Framing::None
@@ -209,19 +212,19 @@ pub struct Cake<P> {
     tins: Vec<Tin>,
     store: Store<P>,
     random: Stream,
-    /// What flows are, by slot.
+    /// The hosts of flows, by slot.
     hosts: Vec<HostPair>,
     is_real_rate: Vec<bool>,
-    /// When the shaper lets the next packet out.
+    /// The time at which the shaper releases the next packet.
     shaper: Clock,
-    /// ACKs that were left out.
+    /// The number of ACKs dropped by the filter.
     ack_drops: u64,
     /// Whether the last request was refused.
     is_held_back: bool,
 }
 
 impl<P: Packet> Cake<P> {
-    /// No packets yet.
+    /// A queue without packets.
     #[must_use]
     pub fn new(params: &CakeParams, link: &LinkContext<'_>) -> Self {
         let mut random = link.stream();
@@ -256,7 +259,7 @@ impl<P: Packet> Cake<P> {
         self.params.tins.tin_of(is_real_rate, packet.dscp())
     }
 
-    /// Drops a packet of the longest queue. Whether there was one.
+    /// Drops a packet of the longest queue. Returns whether there was one.
     fn cut(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
         let longest = self.tins.iter_mut().map(Tin::longest).enumerate().max_by_key(|(_, bytes)| *bytes);
         let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.store, &mut self.random));
@@ -266,7 +269,7 @@ impl<P: Packet> Cake<P> {
     }
 }
 
-/// Sets the entry of a flow, which is there from now on.
+/// Sets the entry of a flow, which is created if needed.
 fn set<T: Clone + Default>(of_flows: &mut Vec<T>, flow: FlowId, value: T) {
     if flow.slot() >= of_flows.len() {
         of_flows.resize(flow.slot() + 1, T::default());
@@ -293,7 +296,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
             }
         }
         self.tins[tin].enqueue(now, &mut self.store, packet, hosts);
-        // Terminates: each cut takes a packet.
+        // Terminates: each cut removes a packet.
         while self.limit.get().is_exceeded_by(self.backlog()) && self.cut(now, sink) {}
     }
 

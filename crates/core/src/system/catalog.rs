@@ -1,12 +1,13 @@
 //! The catalogue: every discipline, marker and exchange as data.
 //!
-//! Scenario files, `list`, `explain` and the JSON schema read it; nothing repeats it. A [`Catalog`] is a value that
-//! loaders take as an argument: the entries of this project, and those of disciplines that a program
+//! Scenario files, `list`, `explain` and the JSON schema read it; nothing repeats it. A [`Catalog`] is a
+//! value that loaders take as an argument: the entries of this project, and those that a program
 //! [registers](Catalog::register).
 //!
 //! A loader turns a table such as `{ kind = "drr", drop = "red", limit = "110p", quantum = "1500B" }` into a
 //! discipline in three steps: [`Catalog::select`] finds the entries, [`Selection::set`] checks and reads each
-//! remaining key, and [`DisciplineParams::from_args`](super::DisciplineParams::from_args) checks the whole.
+//! remaining key, and [`DisciplineParams::from_args`](super::DisciplineParams::from_args) checks the
+//! combination.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -27,8 +28,8 @@ use crate::param::{
     Written, unknown_key,
 };
 
-/// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the congestion controls that a
-/// program has registered.
+/// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the
+/// congestion controls that a program has registered.
 ///
 /// ```
 /// use apportion_core::param::{Entry, LIMIT, Role, Traits};
@@ -72,7 +73,7 @@ pub struct Catalog {
     preset: Preset,
 }
 
-/// Why a discipline or a congestion control cannot be registered.
+/// The reason why a discipline or a congestion control cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterError(String);
 
@@ -83,17 +84,18 @@ impl fmt::Display for RegisterError {
 }
 impl core::error::Error for RegisterError {}
 
-/// The keys of a queue's table that are no parameters of a discipline.
+/// The keys of a queue's table that are not parameters of a discipline.
 const SELECTORS: [&str; 6] = ["kind", "drop", "shaper", isolate::KEY, CLASS_KEY, Preset::KEY];
 
 impl Catalog {
-    /// Registers an external discipline, for scenarios to name in `kind`.
+    /// Registers an external discipline, which scenarios name in `kind`.
     ///
-    /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line and key.
-    /// `build` makes a discipline for each link, from what `read` returned and what the link is.
+    /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line
+    /// and key. `build` makes a discipline for each link, from the result of `read` and a description of the
+    /// link.
     ///
-    /// An external scheduler or buffer policy is registered as a whole: as a
-    /// [`Buffer`](crate::buffer::Buffer) of it and its counterpart.
+    /// An external scheduler or buffer policy is registered together with its counterpart, as a
+    /// [`Buffer`](crate::buffer::Buffer).
     ///
     /// # Errors
     /// When the role of the entry is not [`Role::System`], its name is taken, the name of a parameter is already a key
@@ -134,7 +136,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Registers an external congestion control, for scenarios to name as an `algorithm` of TCP, and of QUIC where its entry says so.
+    /// Registers an external congestion control, which scenarios name as an `algorithm` of TCP, and of QUIC
+    /// if its entry says so.
     ///
     /// `build` makes a control for each connection.
     ///
@@ -154,7 +157,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The congestion controls that were registered.
+    /// The registered congestion controls.
     pub fn controls(&self) -> impl Iterator<Item = &'static congestion::ControlEntry> {
         self.controls.iter().map(congestion::Registered::entry)
     }
@@ -165,7 +168,7 @@ impl Catalog {
         self.controls.iter().find(|control| control.entry().name == name)
     }
 
-    /// The same entries, with `preset` for tables that name none.
+    /// A catalogue with the same entries, and `preset` for tables that name none.
     #[must_use]
     pub fn with_preset(&self, preset: Preset) -> Self {
         Self { preset, ..self.clone() }
@@ -177,7 +180,7 @@ impl Catalog {
         self.disciplines().chain([&isolate::ENTRY]).chain(markers).chain([&currency_exchange::ENTRY])
     }
 
-    /// What a queue can be made of, schedulers first; registered ones are the last systems.
+    /// The entries of which a queue can consist, schedulers first; registered ones are the last systems.
     pub fn disciplines(&self) -> impl Iterator<Item = &'static Entry> {
         let schedulers = SCHEDULERS.iter().map(|known| known.entry);
         let policies = POLICIES.iter().map(|known| known.entry);
@@ -187,7 +190,7 @@ impl Catalog {
         schedulers.chain(policies).chain(systems).chain(registered).chain(shapers)
     }
 
-    /// What can stand inside another discipline there.
+    /// The entries that can stand inside another discipline at `place`.
     pub fn inside(place: Inside) -> impl Iterator<Item = &'static Entry> {
         let schedulers = SCHEDULERS.iter().map(|known| known.entry);
         let policies = POLICIES.iter().map(|known| known.entry);
@@ -198,7 +201,7 @@ impl Catalog {
     /// Reads a value of `param`, as [`Param::parse`] does, or the name of a discipline.
     ///
     /// # Errors
-    /// When `written` is not a value of it; the message says how to write one.
+    /// When `written` is not a value of `param`; the message says how to write one.
     pub fn parse<'a>(param: &Param, written: impl Into<Written<'a>>) -> Result<Value, ParamError> {
         let written = written.into();
         let Kind::Discipline(place) = param.kind else { return param.parse(written) };
@@ -218,8 +221,8 @@ impl Catalog {
 
     /// Finds the entries for the keys `kind`, `drop` and `shaper`.
     ///
-    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy that
-    /// its paper or common practice gives it.
+    /// A policy as `kind` is that policy in front of a FIFO. A scheduler without `drop` has the policy of its
+    /// paper or of common practice.
     ///
     /// # Errors
     /// When a name is unknown or does not fit its key.
@@ -252,7 +255,7 @@ impl Catalog {
         Ok(Selection { kind, drop, shaper, isolate: Some(&isolate::ENTRY), args, custom })
     }
 
-    /// The entry called `name`, if it has this role, by itself.
+    /// Finds the entry called `name` with this role, without companions.
     ///
     /// # Errors
     /// When there is none.
@@ -271,20 +274,20 @@ impl Catalog {
     }
 }
 
-/// The entries that one scenario table asks for, and the values it gives them.
+/// The entries that a scenario's table selects, and the values that it sets.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The scheduler, system, marker or exchange.
     pub kind: &'static Entry,
-    /// The buffer policy; none with a system.
+    /// The buffer policy; none for a system.
     pub drop: Option<&'static Entry>,
-    /// The shaper in front, if any.
+    /// The shaper in front, if there is one.
     pub shaper: Option<&'static Entry>,
-    /// The isolation of hosts, which every queue can have.
+    /// The isolation of hosts, which is available for every queue.
     isolate: Option<&'static Entry>,
     /// The values set so far.
     pub args: Args,
-    /// What reads and builds `kind`, if it is registered.
+    /// The functions that read and build `kind`, if it is registered.
     pub(super) custom: Option<Registration>,
 }
 
@@ -305,7 +308,7 @@ impl Selection {
         Catalog::default().select_alone(role, name)
     }
 
-    /// The entries whose parameters can be set: those selected, and of a queue the isolation of hosts.
+    /// The entries whose parameters can be set: the selected ones, and for a queue the isolation of hosts.
     pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
         [Some(self.kind), self.drop, self.shaper, self.isolate].into_iter().flatten()
     }
@@ -316,7 +319,7 @@ impl Selection {
         self.args.of(self.kind)
     }
 
-    /// The keys that [`set`](Self::set) knows.
+    /// The keys that [`set`](Self::set) accepts.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         let params = self.entries().flat_map(|entry| entry.params).map(|param| param.name);
         params.chain([Preset::KEY])
@@ -340,15 +343,15 @@ impl Selection {
     }
 }
 
-/// Classes, where the discipline has them.
+/// Classes, if the discipline has them.
 impl Selection {
-    /// What a class can be given; none if the discipline has no classes.
+    /// The entry with the parameters of a class; none if the discipline has no classes.
     #[must_use]
     pub fn class(&self) -> Option<&'static Entry> {
         self.kind.traits.classes
     }
 
-    /// Makes a class called `name`, if there is none yet.
+    /// Adds a class called `name`, if there is none yet.
     ///
     /// # Errors
     /// When the discipline has no classes.
@@ -358,10 +361,10 @@ impl Selection {
         Ok(())
     }
 
-    /// Sets `key` of the class `name`, which may be new: a parameter, or its parent.
+    /// Sets `key` of the class `name`, which is added if needed: a parameter, or its parent.
     ///
     /// # Errors
-    /// When the discipline has no classes, they have no such parameter, or `written` is not a value of it.
+    /// When the discipline has no classes, classes have no such parameter, or `written` is not a value of it.
     pub fn set_of_class<'a>(
         &mut self,
         name: &str,

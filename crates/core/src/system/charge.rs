@@ -1,4 +1,4 @@
-//! What a packet costs its flow in virtual bytes, for the disciplines that stamp packets when they arrive.
+//! The cost of a packet in virtual bytes, for disciplines that stamp packets when they arrive.
 
 use alloc::vec::Vec;
 
@@ -8,33 +8,33 @@ use crate::units::{Bytes, Weight};
 /// A byte of a flow of the smallest weight, in the fixed point of virtual bytes: as in `schedule/tags.rs`, 2^-24 bytes.
 pub(super) const BYTE: u64 = 1 << 24;
 
-/// Where virtual times are moved down. Below 2^63 by more than any stamp can be ahead.
+/// The virtual time at which numbers are reduced. So far below 2^63 that no stamp ahead of it overflows.
 pub(super) const HORIZON: u64 = 1 << 62;
 
-/// What a byte costs, by flow. Flows of which no weight was set have no state.
+/// The cost of a byte, by flow. Flows without a configured weight have no state.
 #[derive(Clone, Debug)]
 pub(super) struct Charges {
     smallest: Weight,
-    /// In 2^-40 bytes, for flows up to the last whose weight was set.
+    /// The cost in 2^-40 bytes, for flows up to the last one with a configured weight.
     per_byte: Vec<u64>,
-    /// For the others, whose weight is 1.
+    /// The cost for the other flows, whose weight is 1.
     of_others: u64,
 }
 
 impl Charges {
-    /// Virtual bytes are those of a flow of weight `smallest`.
+    /// Charges in which virtual bytes are those of a flow of weight `smallest`.
     pub fn new(smallest: Weight) -> Self {
         Self { smallest, per_byte: Vec::new(), of_others: per_byte(smallest, Weight::ONE) }
     }
 
-    /// Of a packet of this size; at most 2^48.
+    /// The charge for a packet of this size; at most 2^48.
     #[inline]
     pub fn of(&self, flow: FlowId, size: Bytes) -> u64 {
         let per_byte = self.per_byte.get(flow.slot()).copied().unwrap_or(self.of_others);
         (size.get().saturating_mul(per_byte) >> 16).max(1)
     }
 
-    /// From the flow's next packet on.
+    /// Sets the weight of the flow from its next packet on.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) {
         if flow.slot() >= self.per_byte.len() {
             self.per_byte.resize(flow.slot() + 1, self.of_others);

@@ -1,7 +1,8 @@
-//! The classes of a discipline: the tree that a table describes, and what flows belong to its leaves.
+//! The classes of a discipline: the tree that a table describes, and the flows of its leaves.
 //!
-//! A flow belongs to the leaf with the name of its customer; where customers have no names, customer n belongs to the n-th leaf of
-//! the table. The others belong to the leaf that takes `others`, or are dropped. A table without classes has one, for all.
+//! A flow belongs to the leaf with the name of its customer; if customers have no names, customer n belongs
+//! to the n-th leaf of the table. Other flows belong to the leaf with `others`, or are dropped. A table
+//! without classes has one class for all.
 //!
 //! Cost: O(1) per packet; 4 bytes per flow, about 100 per class with its name, 4 per customer.
 
@@ -19,7 +20,7 @@ use crate::params;
 use crate::units::{Bytes, Rate};
 
 params! {
-    /// What a class of any discipline has.
+    /// Parameters that the classes of all disciplines have.
     pub struct ClassQueue {
         /// Size of the queue of this class, where it is a leaf.
         limit: Option<BufferSize> = Param::unset("that of the discipline"),
@@ -28,7 +29,7 @@ params! {
     }
 }
 
-/// What is inside a class.
+/// The discipline inside a class.
 pub(super) const DISCIPLINE: Param = Param::of(FIFO, "a queue for each class is what its paper has").discipline(Inside::Part).doc(
     "What divides the part of each class among its flows, with its defaults and the size of the queue of the class.",
 );
@@ -36,29 +37,29 @@ pub(super) const DISCIPLINE: Param = Param::of(FIFO, "a queue for each class is 
 /// One queue for all flows of a class.
 pub(super) const FIFO: &str = "fifo";
 
-/// Deepest hierarchy. Chosen: as HTB has it.
+/// The maximum depth of the hierarchy. Chosen: as in HTB.
 const MAX_DEPTH: usize = 8;
 
-/// A class, with what its discipline knows of it.
+/// A class, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class<T> {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its place in the table.
+    /// The place in the table.
     pub place: usize,
-    /// Its parent, by position; none of a root.
+    /// The position of the parent; none for a root.
     pub parent: Option<usize>,
-    /// Whether it has no children: it has a queue then.
+    /// Whether the class has no children and thus a queue.
     pub is_leaf: bool,
-    /// Classes below it, on the longest way down.
+    /// The number of classes below it, on the longest way down.
     pub height: usize,
-    /// Its queue, and who has it.
+    /// The queue, and the flows that use it.
     pub queue: ClassQueue,
-    /// Its parameters.
+    /// The parameters of the discipline's classes.
     pub params: T,
 }
 
-/// The classes of a discipline, each behind its parent.
+/// The classes of a discipline, each after its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classes<T>(Vec<Class<T>>);
 
@@ -74,8 +75,8 @@ impl<T> Classes<T> {
         Self(vec![Class { name, place: 0, parent: None, is_leaf: true, height: 0, queue, params }])
     }
 
-    /// The classes that `args` name, as classes of `entry`, each with what `read` makes of its values; none if there are none.
-    /// `read` refuses a value of a class by its own key.
+    /// The classes that `args` name, as classes of `entry`, each with the parameters that `read` returns;
+    /// none if there are none. `read` refuses a value of a class by its own key.
     pub(super) fn read(
         args: &EntryArgs<'_>,
         entry: &'static Entry,
@@ -134,13 +135,13 @@ impl<T> Classes<T> {
         Ok(self)
     }
 
-    /// All of them, each behind its parent.
+    /// All classes, each after its parent.
     #[must_use]
     pub fn all(&self) -> &[Class<T>] {
         &self.0
     }
 
-    /// The sizes in bytes that classes set for their queues, in front of a link of `rate`.
+    /// The sizes in bytes that classes set for their queues, for a link of `rate`.
     pub(super) fn byte_limits(&self, rate: Rate) -> Vec<ByteLimit<'_>> {
         let of = |class: &Class<T>| class.queue.limit?.at(rate).bytes().filter(|_| class.is_leaf);
         let limit = |class| Some((class, of(class)?));
@@ -154,7 +155,7 @@ impl<T> Classes<T> {
             .collect()
     }
 
-    /// What flows can be given.
+    /// The names that flows can be assigned to.
     pub(super) fn names(&self) -> ClassNames<'_> {
         let leaves = self.0.iter().filter(|class| class.is_leaf);
         ClassNames {
@@ -164,27 +165,28 @@ impl<T> Classes<T> {
     }
 }
 
-/// The size of a buffer that is set, or follows from the link, in bytes.
+/// The size of a buffer in bytes, set or derived from the link.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteLimit<'a> {
     /// The key that sets it.
     pub key: &'static str,
-    /// Most bytes that wait.
+    /// The maximum number of bytes that wait.
     pub size: Bytes,
-    /// The class whose queue it is, by name, and whether that takes flows without a class; none of a whole discipline.
+    /// The class that has the queue, by name, and whether it takes flows without a class; none for a whole
+    /// discipline.
     pub class: Option<(&'a str, bool)>,
 }
 
-/// The leaves of a discipline with classes, for what assigns flows to them.
+/// The leaves of a classful discipline, for the assignment of flows.
 #[derive(Clone, Debug)]
 pub struct ClassNames<'a> {
-    /// Their names. That of a table without classes is empty.
+    /// The names. The only leaf of a table without classes has an empty name.
     pub leaves: Vec<&'a str>,
-    /// The one that takes flows without a class of their own, if one does.
+    /// The leaf that takes flows without a class of their own, if there is one.
     pub others: Option<&'a str>,
 }
 
-/// Positions in an order in which parents come first, each with its parent.
+/// Positions in an order with parents first, each with its parent.
 fn in_order(classes: &[(&str, Option<&str>)]) -> Result<Vec<(usize, Option<usize>)>, ParamError> {
     let by_name: alloc::collections::BTreeMap<&str, usize> =
         classes.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
@@ -217,7 +219,7 @@ fn in_order(classes: &[(&str, Option<&str>)]) -> Result<Vec<(usize, Option<usize
     if order.len() == classes.len() {
         return Ok(order);
     }
-    // What no root leads to stands on a circle or below one: from any of it, upwards, the circle is reached.
+    // A class that no root leads to is on a cycle or below one: the way up from it reaches the cycle.
     let mut reached = vec![false; classes.len()];
     order.iter().for_each(|(at, _)| reached[*at] = true);
     let mut at = reached.iter().position(|reached| !reached).unwrap_or(0);
@@ -251,7 +253,7 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// The leaf that each flow belongs to.
+/// The leaf of each flow.
 #[derive(Clone, Debug)]
 pub(super) struct Members {
     of_customer: Vec<u32>,
@@ -260,7 +262,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// As `link` says, by the names of customers or their numbers.
+    /// Assigns flows as `link` says, by the names of customers or their numbers.
     pub fn new<T>(classes: &Classes<T>, link: &LinkContext<'_>) -> Self {
         let leaves = classes.0.iter().enumerate().filter(|(_, class)| class.is_leaf);
         let leaves = leaves.map(|(at, class)| Named { at: at as u32, place: class.place, name: &class.name });
@@ -283,7 +285,7 @@ impl Members {
         Self { of_customer, of_flow: link.customers.of_flows.to_vec(), others }
     }
 
-    /// The position of its class; none if it has none.
+    /// The position of the flow's class; none if it has none.
     #[inline]
     pub fn class_of(&self, flow: FlowId) -> Option<usize> {
         let customer = self.of_flow.get(flow.slot()).map_or(0, |customer| customer.0 as usize);
@@ -291,7 +293,7 @@ impl Members {
         (class != NONE).then_some(class as usize)
     }
 
-    /// From its next packet on.
+    /// Sets the customer of the flow from its next packet on.
     pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) {
         if flow.slot() >= self.of_flow.len() {
             self.of_flow.resize(flow.slot() + 1, CustomerId::OTHERS);

@@ -1,5 +1,5 @@
-//! What disciplines with classes are made of: [`ClassQueues`], a FIFO queue or a discipline for each leaf, and a [`ClassScheduler`]
-//! that chooses among them.
+//! Classful disciplines: [`ClassQueues`], a FIFO queue or a discipline for each leaf, and a
+//! [`ClassScheduler`] that chooses among them.
 
 use super::classes::{Classes, Members};
 use super::context::LinkContext;
@@ -16,79 +16,79 @@ mod fifos;
 pub use disciplines::Disciplines;
 pub use fifos::Fifos;
 
-/// Chooses the class that is served. Classes are those of the leaves, by their position in [`Classes::all`].
+/// Chooses the class that is served. Classes are leaves, by their position in [`Classes::all`].
 pub trait ClassScheduler {
-    /// Whether classes with packets may all have to wait.
+    /// Whether all classes with packets may have to wait.
     const HOLDS_BACK: bool;
 
-    /// What it remembers of a choice until the packet is charged.
+    /// The state of a choice until its packet is charged.
     type Turn;
 
-    /// A class whose queue was empty has a packet of this size.
+    /// Notes that a class whose queue was empty has a packet of this size.
     fn activate(&mut self, now: Time, class: usize, size: Bytes);
 
     /// The class that is served at `now`; none if none has packets, or all of them must wait.
     fn choose(&mut self, now: Time) -> Option<(usize, Self::Turn)>;
 
-    /// A packet of the class that was chosen left; the size of its next one.
+    /// Notes the departure of a packet of the chosen class, and the size of its next one.
     fn served(&mut self, now: Time, class: usize, turn: &Self::Turn, size: Bytes, next: Option<Bytes>);
 
-    /// A packet of a class was taken out without being served; the size of its next one.
+    /// Notes that a packet of a class was removed without service, and the size of its next one.
     fn taken(&mut self, now: Time, class: usize, next: Option<Bytes>);
 
-    /// Goes on to the first time at which a class can be served, after it chose none. By default there is no such time.
+    /// Advances to the first time at which a class can be served, after it chose none. Default: no such time.
     fn advance_to_eligible(&mut self) -> Option<Time> {
         None
     }
 
-    /// Takes back what [that](Self::advance_to_eligible) did, at `now` before its time.
+    /// Takes [`advance_to_eligible`](Self::advance_to_eligible) back, at `now` before its time.
     fn rewind(&mut self, _now: Time) {}
 }
 
-/// What an arrival did to the queue of its class.
+/// The effect of an arrival on the queue of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The class has packets now, and had none.
+    /// The class has packets, and had none.
     First,
-    /// The class has none any more: CHOKe drops the last one together with the one that arrives.
+    /// The class has no packets left: CHOKe drops the last one together with the arriving one.
     Emptied,
-    /// Anything else.
+    /// Any other effect.
     Other,
 }
 
-/// The queues of classes, by the positions of these in [`Classes::all`]. Inner classes have none that is used.
+/// The queues of classes, by position in [`Classes::all`]. Queues of inner classes are unused.
 pub trait ClassQueues<P: Packet> {
     /// Whether the class has no packets.
     fn is_empty(&self, class: usize) -> bool;
 
-    /// The size of the packet that the class sends next, if it has one; zero where that is decided later.
+    /// The size of the class's next packet, if it has one; zero if the choice is made later.
     fn head(&self, class: usize) -> Option<Bytes>;
 
     /// Queues a packet of the class, or drops it or others of the class.
     fn enqueue(&mut self, now: Time, class: usize, packet: P, sink: &mut dyn Sink<P>) -> Arrival;
 
-    /// The next packet of the class; none if it has none, or drops all.
+    /// Removes and returns the next packet of the class; none if it has none, or drops all.
     fn dequeue(&mut self, now: Time, class: usize, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// The same without drops.
+    /// As [`dequeue`](Self::dequeue), without drops.
     fn drain(&mut self, now: Time, class: usize) -> Option<P>;
 
-    /// The first packet of `flow`, out of its turn.
+    /// Removes and returns the first packet of `flow`, out of turn.
     fn take(&mut self, now: Time, class: usize, flow: FlowId) -> Option<P>;
 
-    /// All that waits.
+    /// The backlog of all classes.
     fn backlog(&self) -> Backlog;
 
-    /// The size of those that have no size of their own.
+    /// The size of queues without a size of their own.
     fn limit(&self) -> Limit;
 
-    /// Sets it.
+    /// Sets the size of queues without a size of their own.
     fn set_limit(&mut self, limit: Limit);
 
     /// Sets the rate of the link.
     fn set_link_rate(&mut self, rate: Rate);
 
-    /// Changes what is known of `flow` within its class. Whether it was heeded there.
+    /// Changes a setting of `flow` within its class. Returns whether it is heeded there.
     fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
@@ -100,9 +100,9 @@ pub struct Classful<S, Q> {
     members: Members,
     queues: Q,
     scheduler: S,
-    /// The classes, to find one with packets.
+    /// The number of classes, to search for one with packets.
     classes: usize,
-    /// When the next packet can leave, after a request was refused.
+    /// The time at which the next packet can leave, after a refused request.
     next: Option<Time>,
 }
 
@@ -119,7 +119,7 @@ impl<S: ClassScheduler, Q> Classful<S, Q> {
         self.scheduler.rewind(now);
     }
 
-    /// The next packet after a discipline dropped all that `class` had.
+    /// The next packet after a discipline dropped all packets of `class`.
     #[cold]
     fn dequeue_others<P: Packet>(&mut self, now: Time, mut class: usize, sink: &mut dyn Sink<P>) -> Option<P>
     where
@@ -186,7 +186,7 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q
 }
 
 impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful<S, Q> {
-    /// First those that may leave at `now`, then those that would have to wait, by class.
+    /// Packets that may leave at `now` first, then those that would have to wait, by class.
     fn drain(&mut self, now: Time) -> Option<P> {
         self.rewind(now);
         let chosen = self.scheduler.choose(now).map(|(class, _)| class);

@@ -1,36 +1,38 @@
-//! What a discipline learns of the link that it is built for.
+//! The description of the link for which a discipline is built.
 
 use crate::flow_setting::FlowSetting;
 use crate::packet::{Customers, FillTarget, FlowClass, FlowId, HostPair};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Weight};
 
-/// The link that a discipline is built for, and what is known of its flows.
+/// The link for which a discipline is built, and the parameters of its flows.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkContext<'a> {
-    /// Rate of the link behind it.
+    /// Rate of the link.
     pub link_rate: Rate,
-    /// Weights by flow number. Flows beyond have weight 1.
+    /// Weights by flow number. Flows beyond the end have weight 1.
     pub weights: &'a [Weight],
-    /// The smallest weight of the flows that may come here, where those are known. None: the smallest of `weights`.
+    /// The smallest weight of the flows that may use the link, if it is known. None: the smallest of
+    /// `weights`.
     pub smallest_weight: Option<Weight>,
     /// Round-trip times without queueing, by flow number. Zero, or beyond the end: unknown.
     pub rtts: &'a [Span],
-    /// Guaranteed rates by flow number. Flows beyond have none.
+    /// Guaranteed rates by flow number. Flows beyond the end have none.
     pub guarantees: &'a [Rate],
-    /// Classes by flow number. Flows beyond are greedy.
+    /// Classes by flow number. Flows beyond the end are greedy.
     pub classes: &'a [FlowClass],
-    /// What the queues of real-rate flows should hold, by flow number. None, or beyond the end: as configured.
+    /// Target fills of real-rate flows' queues, by flow number. None, or beyond the end: as configured.
     pub targets: &'a [Option<FillTarget>],
     /// The customers of flows and their weights.
     pub customers: Customers<'a>,
-    /// Hosts by flow number. Flows beyond have number 0 at both ends.
+    /// Hosts by flow number. Flows beyond the end have number 0 at both ends.
     pub hosts: &'a [HostPair],
-    /// What the sizes of packets include besides the IP packet: nothing in scenarios, the `overhead` of a gateway's direction.
+    /// The part of packet sizes beyond the IP packet: zero in scenarios, the `overhead` of a gateway's
+    /// direction.
     pub layer2: Bytes,
     /// Seed of the run.
     pub seed: u64,
-    /// Name of the queue's random stream, unlike that of any other component.
+    /// Name of the queue's random stream, different from that of any other component.
     pub name: &'a str,
 }
 
@@ -63,7 +65,7 @@ impl LinkContext<'_> {
         self.smallest_weight.or_else(of_all).unwrap_or(Weight::ONE)
     }
 
-    /// What is known of flows, but for round-trip times and customers: a discipline takes those from here itself.
+    /// The settings of flows, except round-trip times and customers, which disciplines read here directly.
     pub(super) fn settings(&self) -> impl Iterator<Item = (FlowId, FlowSetting)> {
         let flows = || (0..).map(FlowId);
         let weights = flows().zip(self.weights).map(|(flow, &weight)| (flow, FlowSetting::Weight(weight)));

@@ -1,17 +1,17 @@
-//! External disciplines, in the place of those of the catalogue.
+//! External disciplines, in place of those of the catalogue.
 //!
-//! A backend has packets of its own type, and disciplines are generic over it; an author outside implements
-//! [`Queue`] and [`Discipline`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it keeps the packets of the backend,
-//! gives the discipline a [`SimplePacket`] for each, and writes what the discipline marked, coloured and labelled onto
-//! the packet of the backend when that leaves.
+//! A backend has packets of its own type, and disciplines are generic over it. An external author implements
+//! [`Queue`] and [`Discipline`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it holds the
+//! packets of the backend, passes a [`SimplePacket`] for each to the discipline, and copies marks, colours
+//! and labels to the packet of the backend when it leaves.
 //!
-//! The packets of the backend are therefore safe from a discipline with a defect. When it loses, duplicates or invents a
-//! packet, or asks to be woken in the past, [`Custom`] takes it out of service: what was queued and all that
-//! arrives later is dropped with [`DropReason::Policy`], [`Fault`] says why, and the statistic
-//! `contract_broken_at` when, in seconds. Debug and release builds do the same.
+//! The packets of the backend are therefore safe from a faulty discipline. If the discipline loses,
+//! duplicates or invents a packet, or asks to be woken in the past, [`Custom`] takes it out of service: all
+//! queued packets and all later arrivals are dropped with [`DropReason::Policy`], [`Fault`] gives the reason,
+//! and the statistic `contract_broken_at` the time, in seconds. Debug and release builds behave alike.
 //!
-//! Cost: O(log n) with n packets queued and a virtual call per packet, in addition to the discipline's own. Disciplines of
-//! the catalogue bypass this adapter.
+//! Cost: O(log n) with n packets queued and a virtual call per packet, in addition to the discipline's own.
+//! Disciplines of the catalogue bypass this adapter.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -32,7 +32,7 @@ type Boxed = Box<dyn Discipline<SimplePacket> + Send>;
 type Build = dyn Fn(&LinkContext<'_>) -> Boxed + Send + Sync;
 type Read = dyn Fn(&EntryArgs<'_>) -> Result<Arc<Build>, ParamError> + Send + Sync;
 
-/// A registered discipline: its entry, and how to read its parameters and build it.
+/// A registered discipline: its entry, and the functions that read its parameters and build it.
 #[derive(Clone)]
 pub(super) struct Registration {
     pub entry: &'static Entry,
@@ -71,7 +71,7 @@ impl fmt::Debug for Registration {
     }
 }
 
-/// Parameters of a registered discipline, checked. They are equal if the entry and all its values are.
+/// Checked parameters of a registered discipline. Two are equal if the entry and all values are.
 #[derive(Clone)]
 pub struct CustomParams {
     entry: &'static Entry,
@@ -101,35 +101,37 @@ impl fmt::Debug for CustomParams {
     }
 }
 
-/// How a discipline broke the contract of [`Queue`].
+/// A breach of the contract of [`Queue`] by a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The name of the discipline.
     pub name: &'static str,
-    /// When.
+    /// The time of the breach.
     pub at: Time,
-    /// In which way.
+    /// The kind of breach.
     pub what: FaultKind,
 }
 
-/// In which way a discipline broke the contract.
+/// The kinds of breaches of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It delivered, dropped or marked a packet that it does not hold: one that it invented, or had given up before.
+    /// The discipline delivered, dropped or marked a packet that it does not hold: an invented one, or one
+    /// released before.
     NotHeld {
         /// The number of the packet.
         id: u32,
     },
-    /// What it says it holds is not what it was given and has not given up: it lost packets, or miscounts.
+    /// The backlog that the discipline reports differs from the packets that it holds: it lost packets, or
+    /// miscounts.
     Backlog {
-        /// What it says.
+        /// The backlog that it reports.
         claimed: Backlog,
-        /// What it was given and has not given up.
+        /// The packets that it was given and has not released.
         held: Backlog,
     },
-    /// It delivered nothing and asked to be called again at a time that is not in the future.
+    /// The discipline delivered nothing and asked to be called again at a time that is not in the future.
     WakeupInPast {
-        /// The time it asked for.
+        /// The time that it asked for.
         at: Time,
     },
 }
@@ -155,11 +157,11 @@ impl fmt::Display for Fault {
 /// The packets of the backend that a discipline holds.
 #[derive(Debug)]
 struct Held<P> {
-    /// By the number that the discipline knows them by.
+    /// Packets by the number by which the discipline knows them.
     packets: BTreeMap<u32, P>,
     backlog: Backlog,
     next: u32,
-    /// The first thing that went wrong in the call under way.
+    /// The first breach in the present call.
     wrong: Option<FaultKind>,
 }
 
@@ -168,9 +170,9 @@ impl<P: Packet> Held<P> {
         Self { packets: BTreeMap::new(), backlog: Backlog::EMPTY, next: 0, wrong: None }
     }
 
-    /// Keeps `packet`, and gives what the discipline sees of it.
+    /// Stores `packet`, and returns the packet that the discipline sees.
     fn keep(&mut self, packet: P) -> SimplePacket {
-        // Numbers come around after 2^32 packets, when some of them may still wait.
+        // Numbers wrap around after 2^32 packets, when earlier packets may still wait.
         while self.packets.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
         }
@@ -181,20 +183,20 @@ impl<P: Packet> Held<P> {
         seen
     }
 
-    /// Gives up the packet with this number.
+    /// Removes and returns the packet with this number.
     fn remove(&mut self, id: u32) -> Option<P> {
         let packet = self.packets.remove(&id)?;
         self.backlog.remove(&packet);
         Some(packet)
     }
 
-    /// Gives up the packet of the backend that the discipline gives up as `seen`.
+    /// Removes and returns the packet of the backend that the discipline releases as `seen`.
     fn take(&mut self, seen: &SimplePacket) -> Option<P> {
         self.write_back(seen);
         self.remove(seen.id)
     }
 
-    /// Writes onto the packet of the backend what the discipline wrote onto `seen`.
+    /// Copies the discipline's changes of `seen` to the packet of the backend.
     fn write_back(&mut self, seen: &SimplePacket) -> Option<&P> {
         let Some(packet) = self.packets.get_mut(&seen.id) else {
             self.wrong.get_or_insert(FaultKind::NotHeld { id: seen.id });
@@ -204,9 +206,9 @@ impl<P: Packet> Held<P> {
         Some(packet)
     }
 
-    /// Gives up the packet that has waited longest.
+    /// Removes and returns the packet that has waited longest.
     fn oldest(&mut self) -> Option<P> {
-        // Numbers at or after the next one are from before they came around.
+        // Numbers at or after the next one predate the wrap-around.
         let first = self.packets.range(self.next..).next().or_else(|| self.packets.iter().next());
         let id = *first?.0;
         self.remove(id)
@@ -228,7 +230,7 @@ impl<P: Packet> Custom<P> {
         Self { params: params.clone(), inner: (params.build)(link), held: Held::new(), fault: None }
     }
 
-    /// Takes the discipline out of service if the call that ends broke the contract.
+    /// Takes the discipline out of service if the call that ends breached the contract.
     fn check(&mut self, now: Time, sink: &mut dyn Sink<P>) {
         let (claimed, held) = (self.inner.backlog(), self.held.backlog);
         let miscounts = (claimed != held).then_some(FaultKind::Backlog { claimed, held });
@@ -241,7 +243,8 @@ impl<P: Packet> Custom<P> {
 }
 
 impl<P: Packet> Discipline<P> for Custom<P> {
-    /// In the order that the discipline gives; packets that it does not give come last, in order of arrival.
+    /// Returns packets in the discipline's order; packets that it does not return come last, in order of
+    /// arrival.
     fn drain(&mut self, now: Time) -> Option<P> {
         let seen = if self.fault.is_none() { self.inner.drain(now) } else { None };
         seen.and_then(|seen| self.held.take(&seen)).or_else(|| self.held.oldest())
@@ -317,7 +320,7 @@ impl<P: fmt::Debug> fmt::Debug for Custom<P> {
     }
 }
 
-/// Reports to the sink of the backend, about its packets, what the discipline reports about those it sees.
+/// Translates the discipline's reports about the packets that it sees to the packets of the backend.
 struct Bridge<'a, P> {
     held: &'a mut Held<P>,
     sink: &'a mut dyn Sink<P>,

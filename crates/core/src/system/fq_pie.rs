@@ -1,17 +1,19 @@
 //! FQ-PIE: flows take turns as in FQ-CoDel, and each has its own PIE.
 //!
-//! Ramakrishnan, Bhasi, Tahiliani, "FQ-PIE queue discipline in the Linux kernel", IEEE LCN Symposium 2019: the flow queueing of
-//! RFC 8290 section 4 with the controller of RFC 8033 on each queue. PIE's readings are in `pie.rs`, those of flow queueing
-//! in `fq_codel.rs`, whose code it shares.
+//! Ramakrishnan, Bhasi, Tahiliani, "FQ-PIE queue discipline in the Linux kernel", IEEE LCN Symposium 2019:
+//! the flow queueing of RFC 8290 section 4 with the controller of RFC 8033 on each queue. PIE's readings are
+//! in `pie.rs`, those of flow queueing in `fq_codel.rs`, whose code it shares.
 //!
 //! Readings:
-//! - PIE's "at most two packets" is of the queue of the flow, as its delay is. Flows with two packets each are thus
-//!   never dropped from early, however many they are.
-//! - Beyond `limit` the longest queue loses its last packet: the arrival, if that is its own. Linux's fq_pie, which drops "during enqueue
-//!   only", drops the arrival whose ever it is, so that a flood could fill the buffer before PIE holds it back. A batch from the head, as
-//!   FQ-CoDel's, would empty the queue below half of the target each time, and a drop from the head shorten the delay of what is sent:
-//!   PIE, which goes by that delay, would see no congestion in either.
-//! - A queue's updates are made up when a packet of it comes or goes: an idle queue costs nothing, and decays.
+//! - PIE's "at most two packets" applies to the queue of the flow, like its delay. Flows with two packets
+//!   each thus have no early drops, however many flows there are.
+//! - Beyond `limit` the longest queue loses its last packet: the arrival, if it belongs to that queue.
+//!   Linux's fq_pie, which drops "during enqueue only", drops the arrival, whatever its queue, so that a
+//!   flood could fill the buffer before PIE limits it. A batch from the head, as in FQ-CoDel, would empty the
+//!   queue below half of the target each time, and a drop from the head shortens the delay of later packets:
+//!   PIE, which measures this delay, would see no congestion in either case.
+//! - A queue's missed updates run when a packet of it arrives or leaves: an idle queue costs nothing, and
+//!   decays.
 //!
 //! Cost: O(1) per packet plus the updates, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
@@ -35,11 +37,11 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`FqPie`].
     pub struct FqPieParams {
-        /// The queues, and how they share.
+        /// The queues and their division of the link.
         ..queues: FlowQueuesParams where {
             drop_batch: Param::of("1", "Linux's fq_pie: an arrival at the limit is dropped; RFC 8290's batch is FQ-CoDel's"),
         },
-        /// The control loop on each queue.
+        /// The control loop of each queue.
         ..control: PieControl,
     }
 }
@@ -72,7 +74,7 @@ mod tests {
         )
     }
 
-    /// Flow 0 sends two packets a millisecond and gets one through; flow 1 sends a small one.
+    /// Flow 0 sends two packets a millisecond, of which one passes; flow 1 sends a small one.
     fn overload(queue: &mut FqPie<SimplePacket>) -> Log {
         let mut log = Log::default();
         for ms in 0..600 {

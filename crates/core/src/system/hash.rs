@@ -1,4 +1,4 @@
-//! The hash that distinguishes flows where they have no table.
+//! The hash that distinguishes flows in disciplines without a flow table.
 
 use crate::packet::FlowId;
 use crate::random::mix;

@@ -1,25 +1,30 @@
-//! H-FSC: a hierarchy of service curves. Delays of leaves are guaranteed by deadlines, and what is left is divided by virtual times.
+//! H-FSC: a hierarchy of service curves. Deadlines guarantee the delays of leaves, and virtual times divide
+//! the rest.
 //!
-//! Stoica, Zhang, Ng, "A hierarchical fair service curve algorithm for link-sharing, real-time and priority services", SIGCOMM
-//! 1997. A service curve says how many bytes a class is due t after it became active: here `m1` for the first `d`, then `m2`. With m1
-//! above m2 a class has a shorter delay than its rate would give it, at the price of others that have m1 below m2.
+//! Stoica, Zhang, Ng, "A hierarchical fair service curve algorithm for link-sharing, real-time and priority
+//! services", SIGCOMM 1997. A service curve gives the bytes due to a class t after it became active: here
+//! `m1` for the first `d`, then `m2`. With m1 above m2 a class has a shorter delay than its rate implies, at
+//! the expense of classes with m1 below m2.
 //!
-//! - The *real-time* criterion: a leaf with a curve `rt` has a deadline for its first packet, at which its curve D has risen by what it
-//!   has got by this criterion, and a time E at which it must be served to keep the deadlines to come. Of leaves whose time has
-//!   come, the earliest deadline is served. If the curves together stay below the link, each deadline is kept within the time
-//!   of one largest packet.
-//! - The *link-sharing* criterion serves when there is none: from the root down, the child with the least virtual time, which is where
-//!   the curve `ls` of a class reaches what it has got in all. A class that becomes active starts at the mean of the least and the
-//!   largest of its siblings.
-//! - When a class becomes active, a curve becomes the minimum of what it was and a copy that starts now. For a concave curve (m1 above m2)
-//!   that is exact: both have the same slopes. A convex one keeps what is lower now; the minimum could have more pieces.
-//! - Upper limit, which the paper does not have: by link-sharing a class gets no more than its curve `ul`, which starts when it is
-//!   first active and after each idle time. The real-time criterion may go beyond.
-//! - Times are whole nanoseconds, rounded up; bytes are exact, so no error adds up.
+//! - The *real-time* criterion: a leaf with a curve `rt` has a deadline for its first packet, where its curve
+//!   D reaches the service that it got by this criterion plus the packet, and a time E at which it must be
+//!   served to meet future deadlines. Of leaves whose time E has come, the earliest deadline is served. If
+//!   the curves together stay below the link, each deadline is met within the time of one largest packet.
+//! - The *link-sharing* criterion applies when there is none: from the root down, the child with the smallest
+//!   virtual time, at which the curve `ls` of a class reaches its total service. A class that becomes active
+//!   starts at the mean of the smallest and the largest virtual time of its siblings.
+//! - When a class becomes active, a curve becomes the minimum of itself and a copy that starts now. For a
+//!   concave curve (m1 above m2) this is exact: both have the same slopes. A convex one keeps the lower value
+//!   at that time; the minimum could have more pieces.
+//! - Upper limit, not in the paper: by link-sharing a class gets no more than its curve `ul`, which starts
+//!   when it first becomes active and after each idle time. The real-time criterion may exceed it.
+//! - Times are whole nanoseconds, rounded up; bytes are exact, so no error accumulates.
 //!
-//! Limit: that curves `rt` fit the link is not tested; if they do not, deadlines are missed, the earliest are still first.
+//! Limit: curves `rt` are not tested to fit the link. If they do not fit, deadlines are missed, and the
+//! earliest still come first.
 //!
-//! Queues are FIFOs: a deadline needs the size of the next packet, which another discipline decides when it sends.
+//! Queues are FIFOs: a deadline needs the size of the next packet, which another discipline chooses only when
+//! it sends.
 //!
 //! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead and an arrival before that time takes it back, as with
 //! HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
@@ -55,7 +60,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a class of [`ENTRY`] is.
+/// The classes of [`ENTRY`] in the catalogue.
 pub const CLASS: Entry = Entry {
     name: "hfsc",
     role: Role::Class,
@@ -71,22 +76,22 @@ const OF_CLASS: &[&[Param]] = &[HfscClass::PARAMS, ClassQueue::PARAMS];
 /// A service curve of two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Curve {
-    /// The slope at first.
+    /// The initial slope.
     pub m1: Rate,
-    /// How long that is.
+    /// The duration of the initial slope.
     pub d: Span,
-    /// The slope then.
+    /// The slope after that.
     pub m2: Rate,
 }
 
 impl Curve {
-    /// A curve that is `m2` from the start.
+    /// A curve with the slope `m2` from the start.
     #[must_use]
     pub const fn straight(m2: Rate) -> Self {
         Self { m1: m2, d: Span::ZERO, m2 }
     }
 
-    /// The curve of three values, if they are one.
+    /// The curve of three values, if they form one.
     fn of(m1: Option<Rate>, d: Option<Span>, m2: Option<Rate>) -> Option<Self> {
         let straight = Self::straight(m2?);
         Some(m1.zip(d).map_or(straight, |(m1, d)| Self { m1, d, ..straight }))
@@ -173,7 +178,7 @@ params! {
     /// Parameters of [`ServiceCurves`].
     pub struct HfscParams {
         limit: Option<BufferSize> = LIMIT,
-        /// The classes. Without any, all flows share one.
+        /// The classes. Without classes, all flows share one.
         class: Classes<HfscClass> => classes,
     }
 }
@@ -188,7 +193,7 @@ fn classes(args: &EntryArgs<'_>) -> Result<Classes<HfscClass>, ParamError> {
     Ok(class)
 }
 
-/// A curve that started: through (x, y), m1 for `dx` and `dy`, then m2.
+/// A curve that has started: through (x, y), m1 for `dx` and `dy`, then m2.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     of: Curve,
@@ -198,7 +203,7 @@ struct Running {
     dy: Bytes,
 }
 
-/// As many as there are numbers for.
+/// The sum, or the largest number if it overflows.
 fn sum<const N: usize>(all: [Bytes; N]) -> Bytes {
     Bytes::new(all.iter().fold(0, |sum: u64, bytes| sum.saturating_add(bytes.get())))
 }
@@ -217,7 +222,7 @@ impl Running {
         }
     }
 
-    /// When `bytes` are due.
+    /// The time at which `bytes` are due.
     fn reaches(&self, bytes: Bytes) -> Time {
         let more = bytes.saturating_sub(self.y);
         if more == Bytes::ZERO {
@@ -229,10 +234,11 @@ impl Running {
         }
     }
 
-    /// Becomes the minimum of itself and of a copy that starts at (x, y). Section V, figure 8.
+    /// Becomes the minimum of itself and a copy that starts at (x, y) (section V, figure 8).
     fn lower(&mut self, x: Time, y: Bytes) {
         let here = self.at(x);
-        // Both have the same slopes, and the older has the later one first: if it is below a concave copy, it stays so.
+        // Both have the same slopes, and the older one has the later one first: if it is below a concave
+        // copy, it stays so.
         if here <= y {
             return;
         }
@@ -241,7 +247,7 @@ impl Running {
             *self = new;
             return;
         }
-        // The copy rises by m1 until it meets the second piece of the old one, or has its own.
+        // The copy rises by m1 until it meets the second piece of the old curve, or reaches its own.
         let (knee, knee_y) = (self.x + self.dx, sum([self.y, self.dy]));
         let line = match x >= knee {
             true => sum([knee_y, self.of.m2.bytes_in(x.since(knee))]),
@@ -273,24 +279,24 @@ struct Node {
     ls: Option<Curve>,
     ul: Option<Curve>,
     parent: u32,
-    /// Among its siblings.
+    /// Its place among its siblings.
     place: u32,
-    /// Its children, if it has any.
+    /// The family of its children, if it has any.
     family: u32,
-    /// Leaves with packets, among its children: of a leaf itself, 1.
+    /// The number of its children with packets; for a leaf with packets, 1.
     active: u32,
-    /// The paper's D, c, what it got by the real-time criterion, and d.
+    /// The paper's D, c (the service by the real-time criterion), and d.
     deadline: Option<Running>,
     by_deadline: Bytes,
     due: Time,
-    /// The paper's V, by virtual time, w, all that it got, and v.
+    /// The paper's V (by virtual time), w (the total service), and v.
     fair: Option<Running>,
     all: Bytes,
     virtual_time: Time,
-    /// The upper limit, and whether it lets the class have more.
+    /// The upper limit, and whether it permits more service.
     limit: Option<Running>,
     fits: bool,
-    /// Whether it is among those that its parent chooses from.
+    /// Whether its parent may choose it.
     is_offered: bool,
 }
 
@@ -300,11 +306,11 @@ struct Family {
     by_least: Smallest,
     by_largest: Smallest,
     members: Vec<u32>,
-    /// The largest virtual time of those that were served: where a new period starts.
+    /// The largest virtual time served: where a new period starts.
     latest: Time,
 }
 
-/// The last time that is compared.
+/// The largest time that is compared.
 const LAST: u64 = u64::MAX / 2;
 
 impl Family {
@@ -317,7 +323,8 @@ impl Family {
         }
     }
 
-    /// The virtual time at which a class becomes active. Section V: the mean of the least and the largest.
+    /// The virtual time at which a class becomes active (section V): the mean of the smallest and the
+    /// largest.
     fn start(&self) -> Time {
         match (self.by_least.first(), self.by_largest.first()) {
             (Some((least, _)), Some((turned, _))) => Time::from_nanos(least + (LAST - turned - least) / 2),
@@ -345,21 +352,21 @@ impl Family {
 #[derive(Clone, Debug)]
 pub struct ServiceCurves {
     nodes: Vec<Node>,
-    /// The children of the root first.
+    /// The families; the first is that of the root.
     families: Vec<Family>,
-    /// Leaves whose eligible time is to come, by that time.
+    /// Leaves that are not yet eligible, by eligible time.
     waiting: Smallest,
-    /// Leaves whose time has come, by deadline.
+    /// Eligible leaves, by deadline.
     eligible: Smallest,
-    /// Classes that reached their upper limit, by the time at which they may have more.
+    /// Classes at their upper limit, by the time at which they may get more.
     limited: Smallest,
-    /// Classes whose time to have more is to come, but was looked at.
+    /// Classes at their upper limit whose time was advanced by a look ahead.
     changed: Vec<u32>,
     is_ahead: bool,
 }
 
 impl ServiceCurves {
-    /// Curves start with the first packet.
+    /// Classes whose curves start with their first packet.
     #[must_use]
     pub fn new(classes: &Classes<HfscClass>) -> Self {
         let classes = classes.all();
@@ -394,7 +401,7 @@ impl ServiceCurves {
         Self { nodes, families, waiting, eligible, limited, changed: Vec::new(), is_ahead: false }
     }
 
-    /// The family that a class belongs to.
+    /// The family that contains a class.
     fn siblings(&self, class: usize) -> usize {
         match self.nodes[class].parent {
             NONE => 0,
@@ -402,7 +409,7 @@ impl ServiceCurves {
         }
     }
 
-    /// A class becomes active among its siblings.
+    /// Makes a class active among its siblings.
     fn start(&mut self, now: Time, class: usize) {
         let start = self.families[self.siblings(class)].start();
         let node = &mut self.nodes[class];
@@ -415,7 +422,7 @@ impl ServiceCurves {
         self.refit(now, class);
     }
 
-    /// A leaf has no packets any more.
+    /// Notes that a leaf has no packets left.
     fn deactivate(&mut self, leaf: usize) {
         self.waiting.remove(leaf);
         self.eligible.remove(leaf);
@@ -432,12 +439,12 @@ impl ServiceCurves {
         self.offer(leaf);
     }
 
-    /// Sets when the leaf is eligible and when the packet at its head is due.
+    /// Sets the eligible time of the leaf and the deadline of the packet at its head.
     fn plan(&mut self, now: Time, leaf: usize, head: Bytes) {
         let node = &mut self.nodes[leaf];
         let Some(deadline) = &node.deadline else { return };
         let mut eligible = *deadline;
-        // Section V: of a convex curve, the time from which m2 is enough for what is to come.
+        // Section V: for a convex curve, the time from which m2 is enough for the rest.
         if !eligible.of.is_concave() {
             (eligible.dx, eligible.dy) = (Span::ZERO, Bytes::ZERO);
         }
@@ -452,7 +459,7 @@ impl ServiceCurves {
         }
     }
 
-    /// Whether an active class is below its upper limit.
+    /// Updates whether an active class is below its upper limit.
     fn refit(&mut self, now: Time, class: usize) {
         let node = &mut self.nodes[class];
         let Some(limit) = &node.limit else { return };
@@ -468,7 +475,8 @@ impl ServiceCurves {
         }
     }
 
-    /// Puts a class among those that its parent chooses from, by its virtual time, or takes it out. Whether that is new.
+    /// Adds a class to those that its parent may choose, by its virtual time, or removes it. Returns whether
+    /// this changes anything.
     fn place(&mut self, class: usize) -> bool {
         let siblings = self.siblings(class);
         let node = &self.nodes[class];
@@ -485,7 +493,7 @@ impl ServiceCurves {
         core::mem::replace(&mut self.nodes[class].is_offered, is_offered) != is_offered
     }
 
-    /// The same, and then its parents as far as something is new for them.
+    /// As [`place`](Self::place), and then its ancestors as far as anything changes.
     fn offer(&mut self, class: usize) {
         let mut class = class;
         while self.place(class) && self.nodes[class].parent != NONE {
@@ -493,7 +501,7 @@ impl ServiceCurves {
         }
     }
 
-    /// Lets classes have more whose time has come.
+    /// Makes leaves eligible, and lifts limits of classes, whose time has come.
     fn advance(&mut self, now: Time) {
         while let Some((_, leaf)) = self.waiting.first().filter(|(at, _)| *at <= now.as_nanos()) {
             self.waiting.remove(leaf);

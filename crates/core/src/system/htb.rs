@@ -1,33 +1,38 @@
 //! HTB: classes with an assured rate and a ceiling, which borrow from their parents what siblings leave.
 //!
-//! Devera, "Hierarchical token bucket theory" (2002) and "HTB Linux queuing discipline manual – user guide" (2002). A class is *green*
-//! while it keeps to its rate, *yellow* above it, *red* above its ceiling. A leaf sends by itself while it is green. A yellow one
-//! borrows from its parent, if that is green, else the parent from its own, up to the root; a red one waits. What can be lent
-//! on the lowest level goes first, there the lowest `prio`, and there classes take turns by deficit round robin. Leaves stand
-//! on level 0, roots on the top one, inner classes a level below their parents.
+//! Devera, "Hierarchical token bucket theory" (2002) and "HTB Linux queuing discipline manual – user guide"
+//! (2002). A class is *green* while it keeps to its rate, *yellow* above it, *red* above its ceiling. A green
+//! leaf sends by itself. A yellow one borrows from its parent if that is green, else the parent borrows from
+//! its own, up to the root; a red one waits. Capacity is lent on the lowest level first, there to the lowest
+//! `prio`, and there classes take turns by deficit round robin. Leaves are on level 0, roots on the top
+//! level, inner classes a level below their parents.
 //!
-//! - Two token buckets for each class, of `rate` with `burst` and of `ceil` with `cburst`. A packet leaves while the bucket is not in
-//!   debt and may bring it there, so rates are kept in the long run whatever the sizes. A packet is charged to the ceilings of its
-//!   class and of all above, and to the rates from the class that lent up. Rates are kept to 2^-31 ns for each byte.
-//! - A turn is worth `quantum`. By default the class with the least rate has 200 bytes and others more in proportion, so that what
-//!   is left is divided by rates. Where a class borrows, each on the way down has a deficit of its own: what a parent lends is
-//!   divided among its children, and what an inner class gets of that among its own.
-//! - The rates of children may be more together than that of their parent, which then is in debt, and more than the link: then leaves
-//!   share it by priority and quantum. They may not be more than the parent's ceiling, which they would break: a leaf that is
-//!   green does not ask its parent (section "Definitions", eq. 1, has no term for it). Such files are refused.
+//! - Two token buckets for each class: `rate` with `burst` and `ceil` with `cburst`. A packet leaves while
+//!   the bucket has no debt, and may bring it into debt, so rates are kept in the long run whatever the
+//!   sizes. A packet is charged to the ceilings of its class and of all above, and to the rates from the
+//!   lending class up. Rates are kept to 2^-31 ns for each byte.
+//! - A turn is worth `quantum`. By default the class with the least rate has 200 bytes and others
+//!   proportionally more, so that spare capacity is divided by rates. When a class borrows, each class on the
+//!   way down has a deficit of its own: a parent's loan is divided among its children, and an inner class's
+//!   part among its own.
+//! - The rates of children may add up to more than their parent's, which is then in debt, and to more than
+//!   the link: then leaves share it by priority and quantum. They may not exceed the parent's ceiling, which
+//!   they would break: a green leaf does not ask its parent (section "Definitions", eq. 1, has no term for
+//!   it). Such files are refused.
 //!
-//! Limit: a leaf of a high priority at its ceiling is red at times. What its parent has then goes to a lower priority, and it borrows
-//! further up later, where its cousins have the less. With one priority, or where no ceiling of a higher one binds, rates are those of
-//! the fluid.
+//! Limit: a leaf of a high priority at its ceiling is red at times. Its parent's capacity then goes to a
+//! lower priority, and later it borrows further up, at the cost of its cousins. With one priority, or if no
+//! ceiling of a higher priority binds, rates are those of the fluid model.
 //!
 //! The queue of a leaf is a FIFO, or a discipline of its own.
 //!
-//! Deviations: deficits on the way down, where the manual gives shares of the leaves alone; `quantum` follows rates at any scale, where the
-//! manual divides by `r2q` and stays within 1 to 60 kB.
+//! Deviations: deficits on the way down, where the manual has shares of the leaves only; `quantum` follows
+//! rates at any scale, where the manual divides by `r2q` and stays within 1 to 60 kB.
 //!
-//! Cost: O(depth · log classes) per packet: each class on the way changes colour at most twice. A refusal looks ahead to the next time
-//! at which a packet can leave, and an arrival at an empty leaf before that takes it back, O(colours changed · log classes).
-//! Memory: 8 bytes per flow, about 350 per leaf, 200 + 60 for each `prio` up to the highest per inner class. Parameters: [`ENTRY`], [`CLASS`].
+//! Cost: O(depth · log classes) per packet: each class on the way changes colour at most twice. A refusal
+//! looks ahead to the next time at which a packet can leave, and an earlier arrival at an empty leaf takes it
+//! back, O(colours changed · log classes). Memory: 8 bytes per flow, about 350 per leaf, 200 + 60 for each
+//! `prio` up to the highest per inner class. Parameters: [`ENTRY`], [`CLASS`].
 
 use alloc::format;
 use alloc::vec;
@@ -60,7 +65,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a class of [`ENTRY`] is.
+/// The classes of [`ENTRY`] in the catalogue.
 pub const CLASS: Entry = Entry {
     name: "htb",
     role: Role::Class,
@@ -73,14 +78,14 @@ pub const CLASS: Entry = Entry {
 
 const OF_CLASS: &[&[Param]] = &[HtbClass::PARAMS, ClassQueue::PARAMS];
 
-/// Bytes in a turn of the class with the least rate, and the least for any. Chosen: short turns, so that ceilings and buckets see
-/// an even stream; a frame then takes up to eight turns.
+/// The quantum of the class with the least rate, and the minimum for all. Chosen: short turns, so that
+/// ceilings and buckets see an even stream; a frame then takes up to eight turns.
 const LEAST: Bytes = Bytes::new(200);
 /// One Ethernet frame.
 const FRAME: Bytes = Bytes::new(1_514);
 /// The manual's timer: 100 ticks in a second.
 const TICK: Span = Span::from_millis(10);
-/// Priorities, as the manual has.
+/// The number of priorities in the manual.
 const PRIORITIES: usize = 8;
 
 params! {
@@ -130,7 +135,7 @@ impl HtbClass {
     }
 }
 
-/// The largest turn.
+/// The largest quantum.
 const MOST: Bytes = Bytes::new(1_000_000_000);
 
 params! {
@@ -138,7 +143,7 @@ params! {
     pub struct HtbParams {
         limit: Option<BufferSize> = LIMIT,
         discipline: &'static str = DISCIPLINE,
-        /// The classes. Without any, all flows share one that nothing bounds.
+        /// The classes. Without classes, all flows share one without bounds.
         class: Classes<HtbClass> => classes,
     }
 }
@@ -166,7 +171,7 @@ fn classes(args: &EntryArgs<'_>) -> Result<Classes<HtbClass>, ParamError> {
     Ok(class)
 }
 
-/// Time in 2^-31 ns, of which a byte at the largest rate takes none.
+/// Time in units of 2^-31 ns. At the largest rate a byte takes less than one.
 type Fine = i128;
 const FRACTION: u32 = 31;
 
@@ -174,7 +179,8 @@ const fn fine(now: Time) -> Fine {
     (now.as_nanos() as Fine) << FRACTION
 }
 
-/// A token bucket by the time at which it has, or had, no tokens: to charge it moves that time on, and no tokens come in.
+/// A token bucket as the time at which it has, or had, no tokens: a charge moves this time forward, and
+/// tokens need no update.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     zero: Fine,
@@ -196,7 +202,7 @@ impl Bucket {
         self.zero > fine(now)
     }
 
-    /// The first time at which it is out of debt.
+    /// The first time without debt.
     fn paid(&self) -> u64 {
         u64::try_from((self.zero + (1 << FRACTION) - 1) >> FRACTION).unwrap_or(0)
     }
@@ -219,11 +225,11 @@ struct Node {
     is_leaf: bool,
     prio: u8,
     colour: Colour,
-    /// A bit for each priority at which it has packets that are not held back by classes below it.
+    /// One bit for each priority at which the class has packets that no class below holds back.
     active: u8,
-    /// Its places in turns: of priority p from here, two each.
+    /// The first of its places in turns: two for each priority.
     seats: u32,
-    /// The turns of its children of priority 0, if it has any.
+    /// The first ring of its children, priority 0, if it has any.
     feed: u32,
     rate: Bucket,
     ceil: Bucket,
@@ -244,19 +250,20 @@ impl Linked for Seat {
     }
 }
 
-/// Who has something to lend, and who asks for it.
+/// The classes that can lend, and those that ask.
 #[derive(Clone, Debug)]
 pub struct TokenBuckets {
     nodes: Vec<Node>,
     seats: Vec<Seat>,
-    /// Of green classes by level and priority, then of the children of each inner class by priority: the manual's self feeds and
-    /// inner feeds. A class asks its parent unless it is red: what is green is served before the parent lends.
+    /// Rings of green classes by level and priority, then of the children of each inner class by priority:
+    /// the manual's self feeds and inner feeds. A class asks its parent unless it is red: green classes are
+    /// served before the parent lends.
     rings: Vec<List>,
-    /// A bit for each priority with green classes, by level.
+    /// One bit for each priority with green classes, by level.
     green: [u8; MAX_LEVELS],
-    /// When an active class that is not green may change its colour.
+    /// The time at which an active class that is not green may change its colour.
     events: Smallest,
-    /// Colours that were given for a time to come.
+    /// Classes whose colours were set for a future time.
     changed: Vec<u32>,
     is_ahead: bool,
 }
@@ -265,7 +272,7 @@ pub struct TokenBuckets {
 const MAX_LEVELS: usize = 9;
 
 impl TokenBuckets {
-    /// Full buckets.
+    /// Classes with full buckets.
     #[must_use]
     pub fn new(classes: &Classes<HtbClass>) -> Self {
         let classes = classes.all();
@@ -310,20 +317,20 @@ impl TokenBuckets {
         }
     }
 
-    /// The place of a class among green ones; the next is that among its siblings.
+    /// The place of a class among green ones; the next place is among its siblings.
     fn seat(&self, class: usize, prio: usize) -> usize {
         let node = &self.nodes[class];
         node.seats as usize + if node.is_leaf { 0 } else { 2 * prio }
     }
 
-    /// Lets the seat ask for turns, behind the others. Whether it is the only one.
+    /// Adds the seat to the ring, behind the others. Returns whether it is the only one.
     fn join(&mut self, ring: usize, seat: usize) -> bool {
         let was_empty = self.rings[ring].is_empty();
         self.rings[ring].push_back(&mut self.seats, seat);
         was_empty
     }
 
-    /// Lets it ask no more; what is left of its turn it keeps. Whether none asks now.
+    /// Removes the seat from the ring; it keeps the rest of its turn. Returns whether the ring is empty.
     fn leave(&mut self, ring: usize, seat: usize) -> bool {
         self.rings[ring].remove(&mut self.seats, seat);
         self.rings[ring].is_empty()
@@ -334,7 +341,7 @@ impl TokenBuckets {
         (usize::from(self.nodes[class].level) * PRIORITIES + prio, self.seat(class, prio))
     }
 
-    /// The same among its siblings, and its parent; none of a root.
+    /// The ring and the seat of a class among its siblings, and its parent; none for a root.
     fn among_siblings(&self, class: usize, prio: usize) -> Option<(usize, usize, usize)> {
         let parent = self.nodes[class].parent;
         let parent = (parent != NONE).then_some(parent as usize)?;
@@ -354,7 +361,7 @@ impl TokenBuckets {
         }
     }
 
-    /// Lets the class ask its parent, which may thereby become active.
+    /// Lets the class ask its parent, which may become active.
     fn ask(&mut self, now: Time, class: usize, prio: usize) {
         if let Some((ring, seat, parent)) = self.among_siblings(class, prio)
             && self.join(ring, seat)
@@ -420,7 +427,7 @@ impl TokenBuckets {
         }
     }
 
-    /// Gives an active class the colour that it has at `now`.
+    /// Sets the colour that an active class has at `now`.
     fn update(&mut self, now: Time, class: usize) {
         let (old, new) = (self.nodes[class].colour, self.colour(class, now));
         self.nodes[class].colour = new;
@@ -446,7 +453,7 @@ impl TokenBuckets {
         }
     }
 
-    /// Changes the colours that change until `now`.
+    /// Applies the changes of colour until `now`.
     fn advance(&mut self, now: Time) {
         while let Some((_, class)) = self.events.first().filter(|(at, _)| *at <= now.as_nanos()) {
             self.update(now, class);
@@ -457,7 +464,7 @@ impl TokenBuckets {
         self.green.iter().any(|prios| *prios != 0)
     }
 
-    /// The seat whose turn it is.
+    /// The seat in turn.
     fn turn(&mut self, ring: usize) -> Option<usize> {
         loop {
             let front = self.rings[ring].front()?;
@@ -472,7 +479,7 @@ impl TokenBuckets {
         }
     }
 
-    /// The leaf that sends, and who lends to it.
+    /// The leaf that sends, and the class that lends to it.
     fn next_turn(&mut self) -> Option<(usize, Turn)> {
         let level = self.green.iter().position(|prios| *prios != 0)?;
         let prio = self.green[level].trailing_zeros() as usize;
@@ -491,7 +498,7 @@ impl TokenBuckets {
         }
     }
 
-    /// A leaf whose queue is empty keeps no part of a turn.
+    /// Drops the rest of the turn of a leaf whose queue is empty.
     fn idle(&mut self, leaf: usize) {
         let prio = self.nodes[leaf].prio.into();
         self.deactivate(leaf, prio);
@@ -499,7 +506,7 @@ impl TokenBuckets {
         self.seats[first..first + 2].iter_mut().for_each(|seat| seat.deficit = seat.deficit.min(0));
     }
 
-    /// Charges a packet that left.
+    /// Charges a packet that has left.
     fn charge(&mut self, now: Time, leaf: usize, turn: &Turn, size: Bytes, is_empty: bool) {
         for &(ring, seat) in &turn.path[..turn.steps] {
             let deficit = &mut self.seats[seat as usize].deficit;
@@ -527,12 +534,12 @@ impl TokenBuckets {
     }
 }
 
-/// How a leaf comes to send.
+/// The way in which a leaf is chosen.
 #[derive(Debug)]
 pub struct Turn {
-    /// That of the class that lends.
+    /// The level of the class that lends.
     level: usize,
-    /// Turns, and who has them, from that class down.
+    /// Rings and the seats in turn, from that class down.
     path: [(u32, u32); MAX_LEVELS + 1],
     steps: usize,
 }

@@ -1,42 +1,50 @@
-//! Isolation of hosts: a discipline that divides among flows divides the link among hosts, and each host's part is divided among its flows,
-//! with `both` among the hosts at their other ends first.
+//! Isolation of hosts: a discipline that divides among flows divides the link among hosts, and each host's
+//! part is divided among its flows, with `both` among the hosts at their other ends first.
 //!
-//! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways",
-//! LANMAN 2018, section III-B. A discipline that divides by flows gives more to a host that opens, or forges, more
-//! flows. Here it sees hosts as its flows, so all its own rules (shares, marks, drops, labels) apply to hosts.
+//! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home
+//! gateways", LANMAN 2018, section III-B. A discipline that divides by flows gives more to a host that opens,
+//! or forges, more flows. Here it sees hosts as its flows, so all its own rules (shares, marks, drops,
+//! labels) apply to hosts.
 //!
-//! - The discipline holds a *token* for each packet, of the flow with the number of the host. The packets wait in
-//!   queues of their flows. When it serves a token, the host sends the next packet by deficit round robin among
-//!   its backlogged flows; a turn is worth the largest packet times the weight of the flow. When it drops a token,
-//!   the flow of the host with the most bytes per weight loses a packet, from the end at which the token was. A flow with one
-//!   packet keeps it while another has more; if none has, the flow whose turn is furthest loses it. A mark
-//!   goes to the packet that leaves, or to the next one of the host that is ECN-capable.
-//! - With `both` the flows of a host are grouped by their other ends, its *peers*. These take turns worth the largest packet
-//!   first, then the flows of the peer whose turn it is; and the peer with the most bytes loses a packet of its longest flow.
-//!   Two sources that send to one destination are its peers, so one gains nothing by more flows.
-//! - With one flow per host each token stands for its own packet: then the discipline does what it does without
+//! - The discipline holds a *token* for each packet, as a packet of the flow with the number of the host. The
+//!   packets wait in queues of their flows. When the discipline serves a token, the host sends the next
+//!   packet by deficit round robin among its backlogged flows; a turn is worth the largest packet times the
+//!   weight of the flow. When it drops a token, the host's flow with the most bytes per weight loses a
+//!   packet, from the end at which the token was. A flow with one packet keeps it while another flow has
+//!   more; if none has, the flow whose turn is furthest loses it. A mark goes to the departing packet, or to
+//!   the host's next one that is ECN-capable.
+//! - With `both` the flows of a host are grouped by their other ends, its *peers*. These take turns worth the
+//!   largest packet first, then the flows of the peer in turn; and the peer with the most bytes loses a
+//!   packet of its longest flow. Two sources that send to one destination are its peers, so neither gains by
+//!   more flows.
+//! - With one flow per host each token stands for its own packet: then the discipline behaves as without
 //!   isolation, except CHOKe, which drops from the middle of a queue.
-//! - Hosts weigh alike, and so do peers. The weight of a flow divides the part of its host, with `both` that of a peer.
-//! - With `both`, a packet belongs to that end of its flow which has more peers with backlogged flows when it arrives (if
-//!   equally many, to the source). Peers count, not flows: a host could keep its flood at a server with many flows of others,
-//!   and by a single flow to another server have a part of its own besides.
-//! - Packets of two hosts can wait at both, since the one with more peers changes while they wait. A peer that has a part of
-//!   its own meanwhile takes one turn in 16, so that it has no two parts by sending in bursts.
-//! - Deviation: CAKE gives each flow the part 1/max(flows of the source, flows of the destination). A host with one flow to a
-//!   server that another host floods has one part in as many as there are flows then.
-//! - Limit: hosts and servers that are connected in a chain (A and B send to S, and B to T as well) can be divided from either
-//!   end. If more hosts send to S than B has peers, or hosts are destinations, B can have up to two parts.
-//! - Sizes: a token is as large as the packet that arrives with it, but another packet may leave by it, or be dropped.
-//!   While a host is backlogged, what it has sent and what it has paid for differ by at most its backlog. What it
-//!   lost in packets and in tokens is balanced by the sizes of its next tokens, within the sizes of packets that were
-//!   seen, so that no host gains by mixing sizes. A limit in packets is kept exactly, a limit in bytes by the tokens.
-//! - Limit: with `both`, hosts at one server pay with the tokens of both. One that sends packets of 497 B against 114 B, and floods
-//!   another server for 6 ms of every 125 ms, leaves the other 0.41 of the link in place of 0.47: its packets are dropped by tokens of
-//!   the other, which then pays with large ones. In 600 random attacks the other had 0.465 at least.
+//! - Hosts have equal weights, and so do peers. The weight of a flow divides the part of its host, with
+//!   `both` the part of a peer.
+//! - With `both`, a packet belongs to the end of its flow that has more peers with backlogged flows when it
+//!   arrives (if equally many, to the source). Peers count, not flows: otherwise a host could keep its flood
+//!   at a server with many flows of others, and get a second part by a single flow to another server.
+//! - Packets of two hosts can wait at both, since the one with more peers changes while they wait. A peer
+//!   that also has a part of its own takes one turn in 16, so that it gets no two parts by sending in bursts.
+//! - Deviation: CAKE gives each flow the part 1/max(flows of the source, flows of the destination). A host
+//!   with one flow to a server that another host floods then gets one part in as many as there are flows.
+//! - Limit: hosts and servers that are connected in a chain (A and B send to S, and B to T as well) can be
+//!   divided from either end. If more hosts send to S than B has peers, or hosts are destinations, B can get
+//!   up to two parts.
+//! - Sizes: a token is as large as the packet that arrives with it, but another packet may leave by it, or be
+//!   dropped. While a host is backlogged, the bytes that it sent and paid for differ by at most its backlog.
+//!   The difference between lost packets and lost tokens is balanced by the sizes of its next tokens, within
+//!   the range of packet sizes seen, so that no host gains by mixing sizes. A limit in packets is kept
+//!   exactly, a limit in bytes by the tokens.
+//! - Limit: with `both`, hosts at one server pay with the tokens of both. A host that sends packets of 497 B
+//!   against 114 B, and floods another server for 6 ms of every 125 ms, leaves the other 0.41 of the link
+//!   instead of 0.47: its packets are dropped by tokens of the other, which then pays with large ones. In 600
+//!   random attacks the other got at least 0.465.
 //!
-//! Cost: O(log flows of the host) per packet, besides the discipline's own, and O(log pairs of hosts) when a flow becomes
-//! backlogged; at most 256 bytes per flow, 160 per host, 480 per pair of hosts (for as many as had packets at the same time;
-//! with `source` and `destination` a host is its own peer) and 12 per packet. Parameters: [`ENTRY`].
+//! Cost: O(log flows of the host) per packet, besides the discipline's own, and O(log pairs of hosts) when a
+//! flow becomes backlogged; at most 256 bytes per flow, 160 per host, 480 per pair of hosts (for the maximum
+//! number with packets at the same time; with `source` and `destination` a host is its own peer) and 12 per
+//! packet. Parameters: [`ENTRY`].
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -62,7 +70,7 @@ mod tests;
 
 use hosts::Hosts;
 
-/// The key that selects it.
+/// The key in a queue's table.
 pub(super) const KEY: &str = "isolate";
 
 /// Isolation of hosts in the catalogue.
@@ -83,19 +91,19 @@ pub const ENTRY: Entry = Entry {
 };
 
 choice! {
-    /// Which end of a flow is its host.
+    /// The end of a flow that is its host.
     pub enum Isolate {
-        /// Its source.
+        /// The source.
         Source = "source",
-        /// Its destination.
+        /// The destination.
         Destination = "destination",
-        /// The one that has backlogged flows with more hosts; its source if both have with equally many.
+        /// The end that has backlogged flows with more hosts; the source if both have equally many.
         Both = "both",
     }
 }
 
 impl Isolate {
-    /// From the values of a queue's table; none if hosts are not isolated.
+    /// Reads the values of a queue's table; none if hosts are not isolated.
     pub(super) fn from_args(args: &Args) -> Option<Self> {
         Self::of(args.of(&ENTRY).value(KEY))
     }
@@ -104,9 +112,9 @@ impl Isolate {
 /// Parameters of [`Isolated`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct IsolatedParams {
-    /// Which end of a flow is its host.
+    /// The end of a flow that is its host.
     pub isolate: Isolate,
-    /// What divides among hosts.
+    /// The discipline that divides among hosts.
     pub kind: Box<DisciplineKind>,
 }
 
@@ -114,8 +122,8 @@ impl IsolatedParams {
     /// Hosts isolated by a discipline of this kind.
     ///
     /// # Errors
-    /// If what that goes by belongs to flows and not to hosts, such as a `maxrate`, or if it divides nothing among flows and so would not
-    /// among hosts.
+    /// When its decisions depend on a property of flows that hosts do not have, such as a `maxrate`, or when
+    /// it does not divide among flows and so would not divide among hosts.
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
         let goes_by = |entry: &'static Entry| Some((entry.name, entry.traits.goes_by?));
         let of_packets = match &kind {
@@ -158,7 +166,7 @@ pub struct Isolated<P> {
 }
 
 impl<P: Packet> Isolated<P> {
-    /// Empty, for this link. The discipline learns nothing of flows.
+    /// An empty discipline for this link, which gets no settings of flows.
     #[must_use]
     pub fn new(params: &IsolatedParams, link: &LinkContext<'_>) -> Self {
         let of_hosts = LinkContext {
@@ -179,7 +187,8 @@ impl<P: Packet> Isolated<P> {
         }
     }
 
-    /// The packet that leaves by `token`, with the label that the discipline wrote for it.
+    /// Removes and returns the packet that leaves by `token`, with the label that the discipline wrote for
+    /// it.
     fn exchange(&mut self, token: &SimplePacket) -> Option<P> {
         let mut packet = self.hosts.serve(token)?;
         if let Some(kind) = self.labels {
@@ -247,7 +256,8 @@ impl<P: Packet> Discipline<P> for Isolated<P> {
     }
 }
 
-/// Drops a packet of the host for each token that the discipline drops. Marks are on the tokens that it serves.
+/// Drops a packet of the host for each token that the discipline drops. Marks stay on the tokens that it
+/// serves.
 struct Bridge<'a, P> {
     hosts: &'a mut Hosts<P>,
     sink: &'a mut dyn Sink<P>,

@@ -27,10 +27,10 @@ use crate::param::{Args, Entry, GoesBy, Heeds, Known, LIMIT, ParamError, Shares,
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Everything a scenario says of a discipline, checked.
+/// The checked parameters of a discipline in a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisciplineParams {
-    /// What it is, with its parameters.
+    /// The discipline, with its parameters.
     pub kind: DisciplineKind,
     /// The shaper around it, if there is one.
     pub shaper: Option<TokenBucketParams>,
@@ -40,7 +40,7 @@ impl DisciplineParams {
     /// Checks the values of a selection against each other.
     ///
     /// # Errors
-    /// When a value makes no sense or contradicts another; the error names the key.
+    /// When a value is invalid or contradicts another; the error names the key.
     pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
         let args = &selection.args;
         if let Some(key) = args.in_bdp() {
@@ -68,7 +68,7 @@ impl DisciplineParams {
         Ok(Self { kind, shaper })
     }
 
-    /// Whether it divides among hosts before it divides among flows, and among which.
+    /// The hosts among which it divides before it divides among flows; none if it does not.
     #[must_use]
     pub const fn isolate(&self) -> Option<Isolate> {
         match &self.kind {
@@ -83,14 +83,15 @@ impl DisciplineParams {
         }
     }
 
-    /// Whether it treats classes of flows differently, or may: what an external one does is not known.
+    /// Whether it treats classes of flows differently, or may: the behaviour of an external discipline is
+    /// unknown.
     #[must_use]
     pub fn knows_classes(&self) -> bool {
         matches!(self.kind, DisciplineKind::Custom(_)) || self.heeds(Heeds::Class)
     }
 
-    /// Whether it heeds this of flows, with the values that its parameters have, or may: what an external one heeds is not known. Cost:
-    /// that of an empty one.
+    /// Whether it heeds this setting of flows, with the values of its parameters, or may: the behaviour of an
+    /// external discipline is unknown. Cost: as an empty discipline.
     #[must_use]
     pub fn may_heed(&self, kind: Heeds) -> bool {
         let own = || self.build_simple(&LinkContext::new(Rate::from_mbit(1), 0, ""));
@@ -101,7 +102,7 @@ impl DisciplineParams {
         self.kind.entries().any(|entry| entry.traits.heeds.contains(&kind))
     }
 
-    /// Whether it is an external one, or divides with one.
+    /// Whether it is an external discipline, or contains one.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         matches!(self.dividing(), DisciplineKind::Custom(_))
@@ -113,13 +114,13 @@ impl DisciplineParams {
         self.heeds(Heeds::Customer) && !self.has_classes()
     }
 
-    /// Whether it has classes that flows are given.
+    /// Whether it has classes to which flows are assigned.
     #[must_use]
     pub fn has_classes(&self) -> bool {
         self.kind.entries().any(|entry| entry.traits.classes.is_some())
     }
 
-    /// The classes that flows over it are given, if it has classes. Cost: in proportion to their number.
+    /// The classes to which its flows are assigned, if it has classes. Cost: proportional to their number.
     #[must_use]
     pub fn classes(&self) -> Option<ClassNames<'_>> {
         match &self.kind {
@@ -130,7 +131,7 @@ impl DisciplineParams {
         }
     }
 
-    /// What divides, among hosts or among flows.
+    /// The discipline that divides, among hosts or among flows.
     fn dividing(&self) -> &DisciplineKind {
         match &self.kind {
             DisciplineKind::Isolated(isolated) => &isolated.kind,
@@ -149,24 +150,25 @@ impl DisciplineParams {
         if sffc.reports { Some(sffc) } else { None }
     }
 
-    /// The kind of label that it writes on packets, if it writes any.
+    /// The kind of label that it writes on packets, if any.
     #[must_use]
     pub fn label_written(&self) -> Option<LabelKind> {
         self.dividing().entries().find_map(|entry| entry.traits.writes)
     }
 
-    /// The kind of label that it goes by, if it reads any.
+    /// The kind of label that it reads, if any.
     #[must_use]
     pub fn label_required(&self) -> Option<LabelKind> {
         self.dividing().entries().find_map(|entry| entry.traits.reads)
     }
 
-    /// The scheduler that divides and the policy that does not keep its shares: a flow that sends more has more of the buffer.
+    /// A scheduler that divides, with a policy that does not preserve its shares: a flow that sends more gets
+    /// more of the buffer.
     #[must_use]
     pub fn undone_division(&self) -> Option<[&'static str; 2]> {
         let DisciplineKind::Buffered(buffer) = &self.kind else { return None };
         let policy = match &buffer.drop {
-            // SF-FC holds flows that do not answer to drops; its predecessor goes by reports alone.
+            // SF-FC limits unresponsive flows; its predecessor only follows reports.
             PolicyParams::Sffc(params) if params.fairness.is_some() => return None,
             PolicyParams::Sffc(_) => &NBQ,
             policy => policy.entry()?,
@@ -176,31 +178,32 @@ impl DisciplineParams {
         is_undone.then_some([scheduler.name, policy.name])
     }
 
-    /// The discipline behind SF-FC, if it heeds weights: SF-FC holds flows that do not answer to losses to equal parts before it. None if it
-    /// gives each flow its share, which SF-FC leaves to it.
+    /// The discipline behind SF-FC, if it heeds weights: SF-FC limits unresponsive flows to equal parts
+    /// before it. None if the discipline gives each flow its share, so that SF-FC does not limit them.
     #[must_use]
     pub fn equal_in_front(&self) -> Option<&'static str> {
         let DisciplineKind::SffcFronted(fronted) = &self.kind else { return None };
         (!fronted.gives_shares() && self.may_heed(Heeds::Weight)).then(|| fronted.sffc.discipline())
     }
 
-    /// Whether a full buffer takes packets from the flow that holds most for its weight, so that a flow needs room for a packet in its part.
+    /// Whether a full buffer drops from the flow that holds most for its weight, so that each flow's part
+    /// needs room for a packet.
     #[must_use]
     pub fn divides_buffer_by_weights(&self) -> bool {
         let divides = self.dividing();
-        // Labels decide before the buffer is full.
+        // Label-based disciplines drop before the buffer is full.
         let is_labelled = divides.entries().any(|entry| entry.traits.writes.is_some());
         divides.shares() == Shares::Given && !is_labelled && self.may_heed(Heeds::Weight)
     }
 
-    /// Whether it divides the rate set for its link, which is the mean of a recorded link.
+    /// Whether it divides the configured rate of its link, which is the mean of a recorded link.
     #[must_use]
     pub fn divides_set_rate(&self) -> bool {
         self.dividing().entries().any(|entry| entry.traits.divides_set_rate)
     }
 
-    /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
-    /// without.
+    /// Its treatment of the rate labels of packets, if any: the labels that it writes, and whether packets
+    /// leave without them.
     #[must_use]
     pub fn rate_labels(&self) -> Option<(RouterRole, bool)> {
         match self.dividing() {
@@ -214,7 +217,7 @@ impl DisciplineParams {
         }
     }
 
-    /// How it writes rate labels, if it does.
+    /// The format of its rate labels, if it writes any.
     #[must_use]
     pub fn rate_label_params(&self) -> Option<&RateLabelParams> {
         match self.dividing() {
@@ -228,27 +231,28 @@ impl DisciplineParams {
         }
     }
 
-    /// How often it sends reports to other routers; none if it does not take part in that.
+    /// The interval between its reports to other routers; none if it sends none.
     #[must_use]
     pub fn report_interval(&self) -> Option<Span> {
         self.reporting().map(|sffc| sffc.interval)
     }
 
-    /// How far it trusts the reports of other routers; none if it does not take part in that.
+    /// Its trust in the reports of other routers; none if it uses none.
     #[must_use]
     pub fn report_trust(&self) -> Option<Trust> {
         self.reporting().map(|sffc| sffc.trust)
     }
 
-    /// The size of the buffer in front of a link of `rate` if it follows that rate; none if it is set, and of
-    /// an external discipline.
+    /// The size of the buffer for a link of `rate` if it follows that rate; none if it is set, and for an
+    /// external discipline.
     #[must_use]
     pub fn limit_of_link(&self, rate: Rate) -> Option<Limit> {
         let of = |rate| self.limit_at(rate);
         if of(Rate::from_mbit(1)) == of(Rate::from_mbit(1_000_000)) { None } else { of(rate) }
     }
 
-    /// The size of the buffer in front of a link of `rate`, of each queue where it is for queues; none of an external discipline.
+    /// The size of the buffer for a link of `rate`, or of each queue if sizes are per queue; none for an
+    /// external discipline.
     #[must_use]
     pub fn limit_at(&self, rate: Rate) -> Option<Limit> {
         if self.is_custom() {
@@ -257,8 +261,8 @@ impl DisciplineParams {
         self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit()
     }
 
-    /// The sizes in bytes of its buffers in front of a link of `rate`; none of an external discipline. Cost: that of an empty one, and
-    /// in proportion to its classes.
+    /// The sizes in bytes of its buffers for a link of `rate`; none for an external discipline. Cost: as an
+    /// empty discipline, plus time proportional to its classes.
     #[must_use]
     pub fn byte_limits(&self, rate: Rate) -> Vec<ByteLimit<'_>> {
         let whole = |key| move |size| ByteLimit { key, size, class: None };
@@ -277,49 +281,50 @@ impl DisciplineParams {
         limit.into_iter().chain(memory.map(whole("memory_limit"))).chain(of_classes).collect()
     }
 
-    /// The rate at which packets leave in front of a link of `rate`, counted as they are [charged](Self::charge): a shaper or CAKE's
-    /// `bandwidth` may bound it.
+    /// The rate at which packets leave on a link of `rate`, counted as they are [charged](Self::charge): a
+    /// shaper or CAKE's `bandwidth` may lower it.
     #[must_use]
     pub fn capacity(&self, rate: Rate) -> Rate {
         let shaped = self.shaped(rate);
         self.bandwidth().map_or(shaped, |bandwidth| bandwidth.min(shaped))
     }
 
-    /// What CAKE lets through of the bytes that it [charges](Self::charge), if that is set; none of others.
+    /// CAKE's `bandwidth`, in bytes as [charged](Self::charge), if set; none for other disciplines.
     #[must_use]
     pub fn bandwidth(&self) -> Option<Rate> {
         if let DisciplineKind::Cake(cake) = self.dividing() { cake.bandwidth } else { None }
     }
 
-    /// The rate that no flow exceeds, `maxrate` of FQ, if that is set; none of others.
+    /// FQ's `maxrate`, if set; none for other disciplines.
     #[must_use]
     pub fn max_flow_rate(&self) -> Option<Rate> {
         if let DisciplineKind::Fq(fq) = self.dividing() { fq.maxrate } else { None }
     }
 
-    /// Whether it [charges](Self::charge) packets more than their own size, which CAKE alone does.
+    /// Whether it [charges](Self::charge) packets more than their size, which only CAKE does.
     #[must_use]
     pub fn frames(&self) -> bool {
         matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.frames())
     }
 
-    /// What CAKE charges an IP packet of this size where sizes of packets include `layer2`; none of others.
+    /// CAKE's charge for an IP packet of this size if packet sizes include `layer2`; none for other
+    /// disciplines.
     #[must_use]
     pub fn charge(&self, ip: Bytes, layer2: Bytes) -> Option<Bytes> {
         let DisciplineKind::Cake(cake) = self.dividing() else { return None };
         Some(cake.charge(ip, layer2))
     }
 
-    /// Refuses what goes by the DSCP, for packets that have none.
+    /// Refuses disciplines that depend on the DSCP, for packets without one.
     ///
     /// # Errors
-    /// What to change.
+    /// When it depends on the DSCP; the message says what to change.
     pub fn refuse_dscp(&self) -> Result<(), ParamError> {
         let message = "packets have no DSCP here, only those of gateways do; write \"class\", and class = \"real_rate\" for flows";
         require(!self.goes_by_dscp(), "tins", message)
     }
 
-    /// Whether it goes by `what` of packets or flows, whatever its parameters.
+    /// Whether its decisions depend on `what`, whatever its parameters.
     #[must_use]
     pub fn goes_by(&self, what: GoesBy) -> bool {
         self.dividing().entries().any(|entry| entry.traits.goes_by == Some(what))
@@ -331,10 +336,10 @@ impl DisciplineParams {
         matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.goes_by_dscp())
     }
 
-    /// Refuses what goes by TCP headers, for packets of which they cannot be read.
+    /// Refuses disciplines that depend on TCP headers, for packets whose headers cannot be read.
     ///
     /// # Errors
-    /// What to change.
+    /// When it depends on TCP headers; the message says what to change.
     pub fn refuse_ack_filter(&self) -> Result<(), ParamError> {
         let filters =
             matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.ack_filter != AckFilter::None);
@@ -345,16 +350,16 @@ impl DisciplineParams {
         self.shaper.as_ref().map_or(rate, |shaper| rate.min(shaper.rate))
     }
 
-    /// Builds it for [`SimplePacket`]s, as [`build`](Self::build) does. This is not generic, so it is compiled in this crate alone;
-    /// every crate that calls `build` compiles all disciplines for its packet.
+    /// Builds it for [`SimplePacket`]s, like [`build`](Self::build). This function is not generic, so it is
+    /// compiled in this crate alone; every crate that calls `build` compiles all disciplines for its packet.
     #[must_use]
     #[inline(never)]
     pub fn build_simple(&self, setup: &LinkContext<'_>) -> LinkQueue<SimplePacket> {
         self.build(setup)
     }
 
-    /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
-    /// shaper, or of the link if that is slower.
+    /// Builds an empty discipline for a link. Behind a shaper its link rate is the rate at which packets
+    /// leave: the shaper's, or the link's if that is slower.
     #[must_use]
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> LinkQueue<P> {
         let link_rate = self.shaped(setup.link_rate);
@@ -370,7 +375,7 @@ impl DisciplineParams {
     }
 }
 
-/// The parameters of `entry`, which `key` names, as its row of `table` reads them.
+/// Reads the parameters of `entry`, which `key` names, by its row of `table`.
 fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) -> Result<T, ParamError> {
     let known = table.iter().find(|known| known.entry.name == entry.name);
     let known = known.ok_or_else(|| ParamError::new(key, "it does not fit here"))?;
@@ -380,14 +385,14 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 /// The queue of a link: any discipline, with or without a shaper.
 pub struct LinkQueue<P> {
     queue: Shape<P>,
-    /// What it was made from.
+    /// The parameters from which it was built.
     params: Box<DisciplineKind>,
 }
 
 /// A discipline, with or without a shaper.
 enum Shape<P> {
     Plain(BoxedDiscipline<P>),
-    /// Behind a shaper, and the rate of the link behind that.
+    /// A discipline behind a shaper, and the rate of the link.
     Shaped(Box<(TokenBucket<P, BoxedDiscipline<P>>, Rate)>),
 }
 
@@ -398,8 +403,8 @@ impl<P> fmt::Debug for LinkQueue<P> {
 }
 
 impl<P: Packet> LinkQueue<P> {
-    /// A discipline that a backend carries out by its own means, such as a queue of the kernel, in the place of that of
-    /// `params`: it is known by these, and `queue` does the work.
+    /// A discipline that a backend implements by other means, such as a queue of the kernel, in place of
+    /// `params`' own. It is identified by `params`, and `queue` does the work.
     #[must_use]
     pub fn external(params: &DisciplineParams, queue: BoxedDiscipline<P>) -> Self {
         Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()) }
@@ -412,7 +417,8 @@ impl<P: Packet> LinkQueue<P> {
         }
     }
 
-    /// Whether it was made from these parameters; a shaper, whether it has them now: for reading back what runs.
+    /// Whether it was built from these parameters; a shaper, whether it has them at present. For checks of a
+    /// running queue.
     #[must_use]
     pub fn has_params(&self, params: &DisciplineParams) -> bool {
         let shaped = match (&self.queue, &params.shaper) {
@@ -442,7 +448,7 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Failure.
 impl<P: Packet> LinkQueue<P> {
-    /// How an external discipline broke its contract, if it did.
+    /// The breach of its contract by an external discipline, if there was one.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         self.discipline().fault()
@@ -451,15 +457,15 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Shares of flows.
 impl<P: Packet> LinkQueue<P> {
-    /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers what flows need. What
-    /// was due until `now` is done first.
+    /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers
+    /// requirements. Work due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
         let discipline = self.discipline_mut();
         discipline.advance(now, sink);
         discipline.shares(show);
     }
 
-    /// The same as of the last call that had a time.
+    /// As [`shares`](Self::shares), at the time of the last call with a time.
     pub fn latest_shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
         self.discipline().shares(show);
     }
@@ -467,13 +473,13 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Reports exchanged with other routers.
 impl<P: Packet> LinkQueue<P> {
-    /// Its part in that, if it has one.
+    /// Its part that exchanges reports, if it has one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
         self.discipline().reporter()
     }
 
-    /// Its part in that, if it has one.
+    /// As [`reporter`](Self::reporter), for changes.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         self.discipline_mut().reporter_mut()
     }
@@ -488,7 +494,7 @@ impl<P: Packet> LinkQueue<P> {
         }
     }
 
-    /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is
+    /// Removes and returns the next packet, whatever policy and shaper would decide, when a discipline is
     /// replaced.
     pub fn drain(&mut self, now: Time) -> Option<P> {
         let held = match &mut self.queue {
@@ -498,23 +504,25 @@ impl<P: Packet> LinkQueue<P> {
         held.or_else(|| self.discipline_mut().drain(now))
     }
 
-    /// Changes what the discipline knows of `flow`. Whether it was [heeded](FlowSetting).
+    /// Changes a setting of `flow`. Returns whether it is [heeded](FlowSetting).
     pub fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
         self.discipline_mut().set_flow(flow, setting)
     }
 
-    /// The size of the buffer now, of each queue where it is for queues; none if an external discipline does not say.
+    /// The present size of the buffer, or of each queue if sizes are per queue; none if an external
+    /// discipline does not report it.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         self.discipline().limit()
     }
 
-    /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
+    /// Sets the size of the buffer. A buffer above the new size drains, or the next arrivals push packets
+    /// out.
     pub fn set_limit(&mut self, limit: Limit) {
         self.discipline_mut().set_limit(limit);
     }
 
-    /// The rate of the link behind it from now on.
+    /// Sets the rate of the link.
     pub fn set_link_rate(&mut self, rate: Rate) {
         let rate = match &mut self.queue {
             Shape::Plain(_) => rate,
@@ -526,7 +534,7 @@ impl<P: Packet> LinkQueue<P> {
         self.discipline_mut().set_link_rate(rate);
     }
 
-    /// The rate of the shaper from `now` on. Whether there is one.
+    /// Sets the rate of the shaper from `now` on. Returns whether there is one.
     pub fn set_shaper_rate(&mut self, now: Time, rate: Rate) -> bool {
         let Shape::Shaped(shaped) = &mut self.queue else { return false };
         let (shaper, link) = &mut **shaped;

@@ -25,10 +25,10 @@
 //! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
 //! | [`sfq`] | hashed buckets that take turns | McKenney 1990 |
 //!
-//! Algorithms are generic; here, at the edge, each scheduler with each policy becomes a type of its own, and a backend holds any of
-//! them as a [`LinkQueue`]. A packet so costs one virtual call each way, and all parts of what is called are compiled as one:
-//! choosing among the parts by enums, packet by packet, took half of the instructions of a FIFO. [`Discipline`] is what each whole
-//! discipline can be asked and [`LinkContext`] what it learns of its link.
+//! Algorithms are generic. Here each scheduler with each policy becomes a type of its own, and a backend
+//! holds any of them as a [`LinkQueue`]. A packet thus costs one virtual call each way, and all called parts
+//! are compiled as one: a choice among the parts by enums for each packet took half of the instructions of a
+//! FIFO. [`Discipline`] is the interface of whole disciplines, and [`LinkContext`] describes their link.
 
 pub mod afq;
 pub mod aifo;

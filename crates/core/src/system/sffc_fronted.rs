@@ -1,10 +1,12 @@
 //! SF-FC's discarder in front of any discipline.
 //!
-//! Tamura, Tobe, Tokuda 2000 put it in front of a FIFO, in which adaptive flows share what is left to them by their round-trip
-//! times and the sizes of their segments. Here what passes the [discarder](Sffc) goes to a discipline that divides among flows.
-//! Non-adaptive flows wait in it too, as they do in the paper's FIFO: so a flow that is taken for one of the other kind
-//! keeps its place, and one that is taken for adaptive by mistake takes nothing from the others.
+//! Tamura, Tobe, Tokuda 2000 put it in front of a FIFO, in which adaptive flows share the rest by their
+//! round-trip times and the sizes of their segments. Here packets that pass the [discarder](Sffc) go to a
+//! discipline that divides among flows. Non-adaptive flows wait in it too, as in the paper's FIFO: a flow
+//! that changes its kind keeps its place, and a flow that is wrongly taken for adaptive takes nothing from
+//! the others.
 //!
+//! Drops of the discipline count as losses of this link, like an overflow of the FIFO.
 //! What the discipline drops counts as the losses of this link, as an overflow of the FIFO does.
 
 use alloc::boxed::Box;
@@ -30,12 +32,13 @@ mod tests;
 pub struct SffcFrontedParams {
     /// The discarder. Its limit is the size of the discipline.
     pub sffc: SffcParams,
-    /// What divides among the flows that it lets pass.
+    /// The discipline that divides among the flows that pass.
     pub discipline: Box<DisciplineKind>,
 }
 
 impl SffcFrontedParams {
-    /// The same discipline, unless it is SF-FC that names one to stand in place of its FIFO.
+    /// The same discipline, or SF-FC in front of the discipline that its parameters name in place of the
+    /// FIFO.
     pub(super) fn of(kind: DisciplineKind) -> DisciplineKind {
         let DisciplineKind::Buffered(BufferParams { schedule, drop: PolicyParams::Sffc(sffc) }) = &kind
         else {
@@ -52,7 +55,7 @@ impl SffcFrontedParams {
         }
     }
 
-    /// Whether what divides gives each flow its share, so that the discarder only does what it hears.
+    /// Whether the discipline gives each flow its share, so that the discarder only enforces reports.
     pub(super) fn gives_shares(&self) -> bool {
         self.discipline.entries().any(|entry| entry.traits.shares == Shares::Given)
     }
@@ -65,7 +68,7 @@ pub struct SffcFronted<P> {
 }
 
 impl<P: Packet> SffcFronted<P> {
-    /// Empty, for this link.
+    /// An empty discipline for this link.
     #[must_use]
     pub fn new(params: &SffcFrontedParams, link: &LinkContext<'_>) -> Self {
         let name = format!("{}.discipline", link.name);
@@ -142,7 +145,7 @@ impl<P: Packet> Discipline<P> for SffcFronted<P> {
     }
 }
 
-/// Shows the discarder what the discipline loses.
+/// Reports the losses of the discipline to the discarder.
 struct Losses<'a, P> {
     sffc: &'a mut Sffc,
     sink: &'a mut dyn Sink<P>,

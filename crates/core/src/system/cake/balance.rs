@@ -1,21 +1,24 @@
-//! Which of the tins is served next.
+//! The choice of the tin that is served next.
 //!
 //! Tin t has a balance b of bytes, and a part θ of the link. When a packet of L bytes leaves tin s,
 //!
-//! - b ← b + θ L of each tin, which was b ← min(b, 0) before if it has no packets;
-//! - b ← max(b - L, -L) of tin s.
+//! - b ← b + θ L for each tin; for a tin without packets b ← min(b, 0) first;
+//! - b ← max(b - L, -L) for tin s.
 //!
-//! Of the tins that have packets the last with b ≥ 0 is served; if there is none, the one with the largest b / θ. The parts of those that have
-//! packets are found from the last to the first: each has its least part, and as much of what these leave as it needs for its threshold. It
-//! follows that
+//! Among the tins with packets the last one with b ≥ 0 is served; without such a tin, the one with the
+//! largest b / θ. The parts of tins with packets are determined from the last to the first: each has its
+//! minimum part, and as much of the rest as it needs for its threshold. It follows that
 //!
-//! - a packet that comes to a tin which uses less than its part waits for the one in transmission and those of later tins;
-//! - a tin that has packets gets its least part of all that leaves, whatever the rate of the link: of bulk, video and voice the threshold, of
-//!   best effort beside them the rest, and of eight tins one in proportion to its threshold;
-//! - a tin owes a packet at most for what it took beyond its part while others had none, and is owed one at most for what it did not take.
+//! - a packet that arrives at a tin below its part waits for the packet in transmission and for those of
+//!   later tins;
+//! - a tin with packets gets its minimum part of all departures, whatever the rate of the link: bulk, video
+//!   and voice their thresholds, best effort beside them the rest, and each of eight tins a part proportional
+//!   to its threshold;
+//! - a tin's debt for service beyond its part while others had no packets is at most one packet, and so is
+//!   its credit for unused service.
 //!
-//! Voice and real-rate flows have as threshold what their queues would have if all were in one tin, if that is more: a call that needs more
-//! than a quarter of a slow link must not lose by being told apart.
+//! The threshold of voice and real-rate flows is the part that their queues would get if all were in one tin,
+//! if that is more: a call that needs more than a quarter of a slow link must not lose by the distinction.
 
 use core::cmp::Ordering;
 
@@ -23,7 +26,7 @@ use super::tin::Tin;
 use super::tins::{Share, WHOLE};
 use crate::units::Bytes;
 
-/// Forgets what tins owe: none of them has packets.
+/// Clears the debts of all tins, none of which has packets.
 pub(super) fn forgive(tins: &mut [Tin]) {
     tins.iter_mut().for_each(|tin| tin.share.balance = tin.share.balance.max(0));
 }
@@ -38,7 +41,7 @@ pub(super) fn pick(tins: &[Tin]) -> usize {
     within.or_else(soonest).unwrap_or(0)
 }
 
-/// A packet has left the tin `served`, whose last one it may have been.
+/// Notes the departure of a packet, perhaps the last one, from the tin `served`.
 pub(super) fn pay(tins: &mut [Tin], served: usize, size: Bytes) {
     let bytes = size.get() as i64;
     let (mut room, mut all_queues) = (WHOLE, 0);
@@ -69,7 +72,7 @@ pub(super) fn pay(tins: &mut [Tin], served: usize, size: Bytes) {
     *balance = (*balance - bytes * WHOLE).max(-bytes * WHOLE);
 }
 
-/// Compares how soon two have a balance of zero.
+/// Compares how soon two tins reach a balance of zero.
 fn lag(a: &Share, b: &Share) -> Ordering {
     let cross = |of: &Share, by: &Share| i128::from(of.balance) * i128::from(by.threshold);
     cross(a, b).cmp(&cross(b, a))

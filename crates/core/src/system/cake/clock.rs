@@ -1,24 +1,24 @@
-//! A shaper in deficit mode, and what a packet is on the wire.
+//! A shaper in deficit mode, and the size of packets on the wire.
 
 use crate::choice;
 use crate::units::{Bytes, Span, Time};
 
 choice! {
-    /// How the link layer frames packets.
+    /// The framing of packets by the link layer.
     pub enum Framing {
-        /// Not at all.
+        /// No framing.
         None = "none",
-        /// In cells of 53 bytes that hold 48.
+        /// Cells of 53 bytes that hold 48.
         Atm = "atm",
-        /// In 64b/65b: a byte more for 64.
+        /// 64b/65b: one more byte for each 64.
         Ptm = "ptm",
     }
 }
 
-/// What the link layer makes of a packet.
+/// The conversion from packet sizes to sizes on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkLayer {
-    /// What the size of a packet includes already.
+    /// The part of packet sizes that is not the IP packet.
     pub less: Bytes,
     pub overhead: Bytes,
     pub mpu: Bytes,
@@ -26,7 +26,7 @@ pub(super) struct LinkLayer {
 }
 
 impl LinkLayer {
-    /// What a packet of `size` takes.
+    /// The size on the wire of a packet of `size`.
     #[inline]
     pub fn size(self, size: Bytes) -> Bytes {
         let size = (size.saturating_sub(self.less) + self.overhead).max(self.mpu).get();
@@ -38,14 +38,15 @@ impl LinkLayer {
     }
 }
 
-/// How far behind a clock may be. Chosen: the precision of timers.
+/// The maximum lag of a clock. Chosen: the precision of timers.
 const MOST_LATE: Span = Span::from_millis(1);
 
 /// The virtual clock of the shaper: a packet is due when those before it have been paid for at a rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
     due: Time,
-    /// What was rounded off `due`, in bit-nanoseconds per second, so that the rate has no error in the long run.
+    /// The rounding remainder of `due`, in bit-nanoseconds per second, so that the rate has no long-term
+    /// error.
     rest: u64,
 }
 
@@ -58,14 +59,14 @@ impl Clock {
         self.due <= now
     }
 
-    /// Does not owe anything for the time until `now`.
+    /// Starts at `now` without debt.
     pub fn start(&mut self, now: Time) {
         if self.due < now {
             *self = Self { due: now, rest: 0 };
         }
     }
 
-    /// Pays for a packet at a rate in bits per second.
+    /// Charges a packet at a rate in bits per second.
     pub fn pay(&mut self, now: Time, size: Bytes, rate: u64) {
         if self.due + MOST_LATE < now {
             self.start(now);

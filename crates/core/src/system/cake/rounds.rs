@@ -7,14 +7,15 @@ use crate::list::{Linked, List};
 
 const WORDS: usize = 32;
 const BITS: usize = u64::BITS as usize;
-/// Rounds of the calendar. Chosen: about as many as a full packet takes at a thousandth of a quantum a round.
+/// The number of rounds in the calendar. Chosen: about as many as a full packet takes at a thousandth of a
+/// quantum a round.
 const ROUNDS: usize = WORDS * BITS;
 
 /// The calendar.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
     lists: Vec<List>,
-    /// Which lists have queues, and which of these words are not zero.
+    /// A bit set of the lists with queues, and one of the words that are not zero.
     words: [u64; WORDS],
     summary: u32,
     /// The list of the round in service.
@@ -22,14 +23,14 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// The most rounds that a queue can be put off at once.
+    /// The maximum number of rounds by which a queue can be deferred at once.
     pub const MOST: i64 = ROUNDS as i64 - 1;
 
     pub const fn new() -> Self {
         Self { lists: Vec::new(), words: [0; WORDS], summary: 0, now: 0 }
     }
 
-    /// Puts a queue that is in no list off by at least 1 and at most [`MOST`](Self::MOST) rounds.
+    /// Defers a queue that is in no list by at least 1 and at most [`MOST`](Self::MOST) rounds.
     pub fn push<T: Linked>(&mut self, queues: &mut [T], index: usize, rounds: usize) {
         if self.lists.is_empty() {
             self.lists = vec![List::EMPTY; ROUNDS];
@@ -40,7 +41,7 @@ impl Rounds {
         self.summary |= 1 << (at / BITS);
     }
 
-    /// The queue whose turn it is; its round is in service from now on.
+    /// The queue in turn; its round becomes the round in service.
     pub fn front(&mut self) -> Option<usize> {
         if self.summary == 0 {
             return None;
@@ -50,7 +51,7 @@ impl Rounds {
         self.now = if rest != 0 {
             word * BITS + rest.trailing_zeros() as usize
         } else {
-            // Those behind the word, or else from the first one on.
+            // Words behind this one, or else from the first one on.
             let behind = self.summary & u32::MAX.checked_shl(word as u32 + 1).unwrap_or(0);
             let next = if behind != 0 { behind } else { self.summary }.trailing_zeros() as usize;
             next * BITS + self.words[next].trailing_zeros() as usize
@@ -58,7 +59,7 @@ impl Rounds {
         self.lists[self.now].front()
     }
 
-    /// Takes the queue whose turn it is out.
+    /// Removes the queue in turn.
     pub fn pop_front<T: Linked>(&mut self, queues: &mut [T]) {
         let list = &mut self.lists[self.now];
         list.pop_front(queues);
@@ -100,7 +101,7 @@ mod tests {
                 rounds.pop_front(&mut queues);
                 (round, index)
             };
-            // Now close, now far.
+            // Some rounds are close, others far.
             let most = if random.chance(0.5) { 4 } else { Rounds::MOST as u64 };
             let ahead = 1 + random.below(most) as usize;
             rounds.push(&mut queues, index, ahead);

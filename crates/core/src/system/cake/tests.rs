@@ -14,7 +14,7 @@ fn params(change: impl FnOnce(&mut CakeParams)) -> CakeParams {
     params
 }
 
-/// On a link of 10 Mb/s.
+/// A CAKE queue on a link of 10 Mb/s.
 fn seeded(seed: u64, change: impl FnOnce(&mut CakeParams)) -> Cake<SimplePacket> {
     Cake::new(&params(change), &LinkContext::new(Rate::from_mbit(10), seed, "cake"))
 }
@@ -29,7 +29,7 @@ fn statistic(queue: &Cake<SimplePacket>, wanted: &str) -> f64 {
     found
 }
 
-/// What hosts of 1, 7 and 40 flows get of the link, each of which always has packets waiting.
+/// The parts of the link that hosts of 1, 7 and 40 flows get, each with a permanent backlog.
 fn shares(hosts: Hosts, pair: impl Fn(u32, u32) -> HostPair) -> [f64; 3] {
     let of_flow = |flow: u32| usize::from(flow >= 1) + usize::from(flow >= 8);
     let (mut queue, mut log) = (cake(|params| params.hosts = hosts), Log::default());
@@ -55,7 +55,7 @@ fn hosts_of_1_7_and_40_flows_have_a_third_each_in_both_directions() {
     assert!(even(shares(Hosts::Triple, up)), "{:?}", shares(Hosts::Triple, up));
     assert!(even(shares(Hosts::Triple, down)), "{:?}", shares(Hosts::Triple, down));
     assert!(even(shares(Hosts::Source, up)) && even(shares(Hosts::Destination, down)));
-    // Without it, or at the wrong end, a part for each flow.
+    // Without isolation, or at the wrong end, each flow gets one part.
     for shares in [shares(Hosts::None, up), shares(Hosts::Source, down), shares(Hosts::Destination, up)] {
         let due = [1.0, 7.0, 40.0].map(|flows| flows / 48.0);
         assert!(shares.iter().zip(due).all(|(share, due)| (share - due).abs() < 0.01), "{shares:?}");
@@ -64,8 +64,8 @@ fn hosts_of_1_7_and_40_flows_have_a_third_each_in_both_directions() {
 
 #[test]
 fn a_flow_has_the_part_that_the_end_with_more_flows_leaves_it() {
-    // Source 0 sends flow 0 to server 0 and flow 1 to server 1, sources 1 to 9 a flow each to server 1: flow 0 is one of 2 at
-    // its source, flow 1 one of 10 at its server.
+    // Source 0 sends flow 0 to server 0 and flow 1 to server 1, sources 1 to 9 send a flow each to server 1:
+    // flow 0 is one of 2 at its source, flow 1 one of 10 at its server.
     let (mut queue, mut log) = (cake(|_| {}), Log::default());
     for flow in 0..11_u32 {
         let hosts = HostPair { source: flow.saturating_sub(1), destination: u32::from(flow > 0) };
@@ -79,12 +79,12 @@ fn a_flow_has_the_part_that_the_end_with_more_flows_leaves_it() {
         sent_by[sent.flow.index()] += 1.0;
         arrive(&mut queue, sent.flow.0);
     }
-    // 1/2 to 1/10 for each of ten: a third, and a fifteenth each.
+    // 1/2 against 1/10 for each of ten: a third, and a fifteenth each.
     assert!((sent_by[0] / 6_000.0 - 1.0 / 3.0).abs() < 0.01, "{sent_by:?}");
     assert!(sent_by[1..].iter().all(|sent| (sent / 6_000.0 - 1.0 / 15.0).abs() < 0.01), "{sent_by:?}");
 }
 
-/// Packets that come to a queue of another flow where each of `n` flows has one, on average over 40 seeds.
+/// The packets that join a queue of another flow, if each of `n` flows has a packet; the mean over 40 seeds.
 fn collisions(n: u32, ways: u32) -> f64 {
     let of_seed = |seed| {
         let mut queue = seeded(seed, |params| params.ways = ways);
@@ -98,10 +98,10 @@ fn collisions(n: u32, ways: u32) -> f64 {
 #[test]
 fn eight_ways_collide_less_than_the_birthday_formula_says_of_a_hash() {
     for (n, parts) in [(100_u32, 0.01), (500, 0.15), (1_000, 0.4)] {
-        // A hash leaves m (1 - 1/m)^n queues empty; what does not fit the rest collides.
+        // A hash leaves m (1 - 1/m)^n queues empty; flows in excess of the others collide.
         let (flows, m) = (f64::from(n), 1_024.0_f64);
         let plain = flows - m + m * (1.0 - 1.0 / m).powf(flows);
-        // Of 128 sets each has a binomial number of flows, and those beyond eight collide.
+        // Each of 128 sets has a binomial number of flows, and those beyond eight collide.
         let mut p = (1.0 - 1.0 / 128.0_f64).powf(flows);
         let mut eight = 0.0;
         for k in 0..n {
@@ -125,7 +125,7 @@ fn a_flow_that_shares_a_queue_stays_until_its_packets_have_left() {
         arrive(&mut queue, id, flow);
     }
     assert_eq!(statistic(&queue, "collisions"), 1.0);
-    // Whatever queue becomes idle meanwhile, flow 2 leaves in order.
+    // Whatever queue becomes idle, flow 2 leaves in order.
     let mut left = Vec::new();
     for id in 5..40 {
         let sent = queue.dequeue(Time::ZERO, &mut Log::default()).unwrap();
@@ -135,8 +135,8 @@ fn a_flow_that_shares_a_queue_stays_until_its_packets_have_left() {
     assert!(left.len() > 20 && left.is_sorted(), "{left:?}");
 }
 
-/// How long a packet of a flow that sends 160 B every `gap` ms waits at most, next to 40 flows that fill the link with packets of
-/// a millisecond.
+/// The longest wait of a packet of a flow that sends 160 B every `gap` ms, next to 40 flows that fill the
+/// link with packets of a millisecond.
 fn longest_wait(gap: u64) -> Span {
     let (mut queue, mut log) = (cake(|params| params.hosts = Hosts::None), Log::default());
     let (mut longest, mut sent_ids) = (Span::ZERO, 0);
@@ -159,7 +159,7 @@ fn longest_wait(gap: u64) -> Span {
 
 #[test]
 fn a_sparse_flow_waits_for_no_more_than_a_packet_and_one_that_is_not_takes_turns() {
-    // A round of 40 packets takes 40 to 80 ms: a flow that has none when its turn comes is new with the next one.
+    // A round of 40 packets takes 40 to 80 ms: a flow without packets at its turn is new with the next one.
     assert!(longest_wait(100) <= Span::from_millis(1), "{:?}", longest_wait(100));
     assert!(longest_wait(5) >= Span::from_millis(20), "{:?}", longest_wait(5));
 }
@@ -184,7 +184,8 @@ fn blue_keeps_a_flood_in_its_queue_short() {
     assert!(with < 150 && without >= 299, "{with} {without}");
 }
 
-/// The part of greedy and of real-rate flows, so many of which always have packets waiting, where a packet leaves each `gap`.
+/// The parts of greedy and of real-rate flows, `flows` of each with a permanent backlog, if a packet leaves
+/// each `gap`.
 fn tins(change: impl FnOnce(&mut CakeParams), flows: [u32; 2], gap: Span) -> [f64; 2] {
     let (mut queue, mut log, mut sent) = (cake(change), Log::default(), [0.0; 2]);
     let all = (0..flows[0]).chain(100..100 + flows[1]);
@@ -205,7 +206,7 @@ fn tins(change: impl FnOnce(&mut CakeParams), flows: [u32; 2], gap: Span) -> [f6
 
 #[test]
 fn real_rate_flows_have_a_quarter_or_their_fair_shares() {
-    // 10 Mb/s are 1250 B a millisecond; a link may be slower than it is said to be.
+    // 10 Mb/s are 1250 B a millisecond; a link may be slower than configured.
     for gap in [Span::from_millis(1), Span::from_millis(10)] {
         let part = |flows| tins(|_| {}, flows, gap)[1];
         let near = |part: f64, due: f64| assert!((part - due).abs() < 0.01, "{part} {due}");
@@ -259,7 +260,8 @@ fn codepoints_have_the_tins_of_tc_cake() {
     let af = |class: u8| (1..=3).map(move |precedence| 8 * class + 2 * precedence);
     let [le, va, ef] = [0b00_0001, 0b10_1100, 0b10_1110];
     let cs = |class: u8| 8 * class;
-    // In each of diffserv3, diffserv4 and diffserv8, as tc-cake(8) names them; the two of the TOS of RFC 1349 too.
+    // The codepoints in each of diffserv3, diffserv4 and diffserv8, as in tc-cake(8), including the two of
+    // the TOS of RFC 1349.
     let mut rows: Vec<(u8, [usize; 3])> = vec![
         (le, [1, 1, 0]),
         (cs(1), [1, 1, 1]),
@@ -287,7 +289,7 @@ fn codepoints_have_the_tins_of_tc_cake() {
     }
 }
 
-/// The parts of flows that always have packets waiting, one of each of these codepoints.
+/// The parts of flows with a permanent backlog, one for each of these codepoints.
 fn parts<const N: usize>(tins: Tins, codepoints: [u8; N]) -> [f64; N] {
     let (mut queue, mut log, mut sent) = (cake(|params| params.tins = tins), Log::default(), [0.0; N]);
     let mut arrive = |queue: &mut Cake<_>, flow: u32| {
@@ -313,9 +315,9 @@ fn no_tin_starves_another() {
     near(parts(Tins::Diffserv3, [be, le, ef]), [29.0 / 48.0, 1.0 / 16.0, 1.0 / 3.0]);
     near(parts(Tins::Diffserv4, [be, le, af41, ef]), [3.0 / 16.0, 1.0 / 16.0, 0.5, 0.25]);
     near(parts(Tins::Diffserv4, [be, af41]), [0.5, 0.5]);
-    // Bulk has what nobody else wants.
+    // Bulk gets the rest.
     near(parts(Tins::Diffserv3, [le]), [1.0]);
-    // Of eight tins each has 7/8 of what the one before has, if all are busy, and the later of two has its threshold.
+    // Each of eight busy tins gets 7/8 of the one before; the later of two busy tins gets its threshold.
     let sum: f64 = (0..8).map(|tin| 0.875_f64.powi(tin)).sum();
     let all = core::array::from_fn(|tin| 0.875_f64.powi(tin as i32) / sum);
     near(parts(Tins::Precedence, [0, 8, 16, 24, 32, 40, 48, 56]), all);
@@ -323,7 +325,7 @@ fn no_tin_starves_another() {
     near(parts(Tins::Diffserv8, [be, le]), [0.875_f64.powi(2), 1.0 - 0.875_f64.powi(2)]);
 }
 
-/// When packets of these sizes leave that come at once, in microseconds.
+/// The departure times, in microseconds, of packets of these sizes that arrive at once.
 fn departures(change: impl FnOnce(&mut CakeParams), sizes: &[u64]) -> Vec<u64> {
     let (mut queue, mut log, mut now) = (cake(change), Log::default(), Time::from_secs(1));
     for (id, &size) in (0..).zip(sizes) {
@@ -341,7 +343,7 @@ fn departures(change: impl FnOnce(&mut CakeParams), sizes: &[u64]) -> Vec<u64> {
 
 #[test]
 fn the_shaper_pays_for_what_the_link_layer_makes_of_a_packet() {
-    // A byte a microsecond.
+    // One byte a microsecond.
     let shape = |params: &mut CakeParams| params.bandwidth = Some(Rate::from_mbit(8));
     assert_eq!(departures(shape, &[1_000, 100, 40, 40]), [0, 1_000, 1_100, 1_140]);
     let overhead = |params: &mut CakeParams| {
@@ -383,7 +385,7 @@ fn the_shaper_has_no_burst_after_a_pause_and_no_error_in_the_long_run() {
             None => now = queue.next_wakeup().unwrap(),
         }
     }
-    // The last of them when 10,000 × 8,000 bits have been paid for.
+    // The last one leaves when 10,000 × 8,000 bits have been paid for.
     assert_eq!(now.since(start).as_nanos(), 80_000_000 * 1_000_000_000 / 7_654_321);
 }
 
@@ -410,7 +412,7 @@ fn lack_of_room_takes_from_the_longest_queue_of_all_tins() {
     assert_eq!(lost, [10, 11, 12, 13, 14]);
 }
 
-/// A sink to which a packet of a flow says all that earlier ones say.
+/// A sink for which every packet of a flow supersedes earlier ones.
 struct Acks(Log);
 
 impl Sink<SimplePacket> for Acks {

@@ -1,4 +1,4 @@
-//! A tin: queues that flows find by a set-associative hash, and that take turns by flows and hosts.
+//! A tin: queues that a set-associative hash selects, and that take turns by flows and hosts.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,14 +34,15 @@ choice! {
     }
 }
 
-/// Most hosts that are distinguished. Chosen: 512 kB.
+/// The maximum number of distinct hosts. Chosen: 512 kB.
 const MAX_HOSTS: usize = 1 << 16;
-/// Packets of a queue among which an ACK that may be left out is looked for. Chosen: more than the ACKs that a filter leaves.
+/// The number of packets of a queue that are searched for redundant ACKs. Chosen: more than the ACKs that a
+/// filter leaves.
 const MOST_LOOKED_AT: usize = 64;
 /// The tag of a queue that belongs to no flow.
 const NO_FLOW: u32 = u32::MAX;
 
-/// Busy flows of each host.
+/// The number of busy flows of each host.
 #[derive(Clone, Debug)]
 struct Busy {
     of: Hosts,
@@ -72,7 +73,7 @@ impl Busy {
         *of_host(&mut self.destinations, hosts.destination) -= 1;
     }
 
-    /// The flows among which the part of a host is divided: of that end which has more. At least 1.
+    /// The number of flows among which the part of a host is divided: of the end that has more. At least 1.
     #[inline]
     fn flows(&self, hosts: HostPair) -> u64 {
         let of = |counts: &[u32], host: u32| counts.get(place_of(host)).copied().unwrap_or(0);
@@ -88,7 +89,7 @@ impl Busy {
     }
 }
 
-/// In which round a queue is.
+/// The round of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
     Idle,
@@ -101,9 +102,9 @@ enum Round {
 struct Held {
     queue: PacketQueue,
     backlog: Backlog,
-    /// The tag of the flow that it belongs to.
+    /// The tag of the flow that owns the queue.
     owner: u32,
-    /// Packets of other flows.
+    /// The number of packets of other flows.
     strangers: u32,
 }
 
@@ -113,7 +114,7 @@ struct FlowQueue {
     held: Held,
     round: Round,
     credits: i64,
-    /// Of the flow that made it busy.
+    /// The hosts of the flow that made it busy.
     hosts: HostPair,
     state: CobaltState,
 }
@@ -124,7 +125,7 @@ impl Linked for FlowQueue {
     }
 }
 
-/// The packets of all tins, and what they are together.
+/// The packets of all tins, and their backlog.
 #[derive(Clone, Debug)]
 pub(super) struct Store<P> {
     packets: Pool<P>,
@@ -137,11 +138,11 @@ impl<P> Store<P> {
     }
 }
 
-/// One queue as COBALT sees it.
+/// A queue as COBALT sees it.
 pub(super) struct One<'a, P> {
     held: &'a mut Held,
     store: &'a mut Store<P>,
-    /// Queues of the tin that have packets.
+    /// The number of queues of the tin with packets.
     waiting: &'a mut u64,
 }
 
@@ -155,7 +156,7 @@ impl<P: Packet> One<'_, P> {
         held.queue.push(&mut store.packets, queued);
     }
 
-    /// Takes a packet out by `take`.
+    /// Removes a packet by `take`.
     fn take(
         &mut self,
         take: impl FnOnce(&mut PacketQueue, &mut Pool<P>) -> Option<Queued<P>>,
@@ -183,10 +184,10 @@ fn tag_of(flow: FlowId) -> u32 {
     flow.slot() as u32
 }
 
-/// What a tin is given by the rate that it has.
+/// The parameters of a tin that depend on its rate.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// What a flow sends in a turn.
+    /// The bytes of a flow's turn.
     pub quantum: Bytes,
     pub control: CobaltControl,
 }
@@ -199,7 +200,7 @@ pub(super) struct Tin {
     ways: u32,
     sets: u32,
     salt: u64,
-    /// The flow that a queue belongs to: side by side, since a set is searched with each packet.
+    /// The tags of the flows that own the queues, in one vector since each packet searches a set.
     tags: Vec<u32>,
     queues: Vec<FlowQueue>,
     new_flows: List,
@@ -207,7 +208,7 @@ pub(super) struct Tin {
     old_flows: Rounds,
     busy: Busy,
     busy_queues: u64,
-    /// Queues that have packets.
+    /// The number of queues with packets.
     waiting: u64,
     /// Queues by bytes.
     fattest: Tree<Largest>,
@@ -215,7 +216,7 @@ pub(super) struct Tin {
 }
 
 impl Tin {
-    /// `flows` queues in sets of `ways`.
+    /// A tin with `flows` queues in sets of `ways`.
     pub fn new([flows, ways]: [u32; 2], hosts: Hosts, salt: u64, share: Share, pace: Pace) -> Self {
         Self {
             share,
@@ -235,7 +236,7 @@ impl Tin {
         }
     }
 
-    /// Packets that came to a queue which belongs to another flow.
+    /// The number of packets that joined a queue of another flow.
     pub const fn collisions(&self) -> u64 {
         self.collisions
     }
@@ -244,12 +245,12 @@ impl Tin {
         self.busy_queues
     }
 
-    /// Queues that have packets.
+    /// The number of queues with packets.
     pub const fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Changes what follows from the rate.
+    /// Changes the parameters that depend on the rate.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
@@ -270,24 +271,24 @@ impl Tin {
         self.queues = vec![idle; queues];
     }
 
-    /// The queues among which the flow with this tag finds its own.
+    /// The set of queues for the flow with this tag.
     fn set_of(&self, tag: u32) -> Range<usize> {
         let first = bucket(FlowId(tag), self.salt, self.sets) * self.ways as usize;
         first..first + self.ways as usize
     }
 
-    /// The one that it shares with others if all of them are busy.
+    /// The queue of the set that it shares if all are busy.
     fn shared_of(&self, tag: u32, set: &Range<usize>) -> usize {
         set.start + bucket(FlowId(tag), !self.salt, self.ways)
     }
 
-    /// The one that belongs to it.
+    /// The queue that it owns.
     fn own_of(&self, tag: u32, set: &Range<usize>) -> Option<usize> {
         let way = self.tags[set.clone()].iter().position(|&of| of == tag)?;
         Some(set.start + way)
     }
 
-    /// The queue of `flow`, which is its own if one can be found.
+    /// The queue of `flow`, its own if possible.
     fn queue_of(&mut self, flow: FlowId) -> usize {
         if self.queues.is_empty() {
             self.grow();
@@ -297,12 +298,12 @@ impl Tin {
         self.own_of(tag, &set).unwrap_or_else(|| self.claim(tag, set))
     }
 
-    /// An idle queue of the set, which belongs to the flow from now on, or the one that it shares.
-    // Apart: once for each time that a flow is busy, or less.
+    /// An idle queue of the set, which the flow owns from here on, or the one that it shares. Not inlined:
+    /// called at most once for each busy period of a flow.
     #[inline(never)]
     fn claim(&mut self, tag: u32, mut set: Range<usize>) -> usize {
         let shared = self.shared_of(tag, &set);
-        // Packets of its own may wait there: it must not overtake them.
+        // The flow's own packets may wait there: it must not overtake them.
         if self.queues[shared].held.strangers == 0
             && let Some(idle) = set.find(|&index| self.queues[index].round == Round::Idle)
         {
@@ -315,7 +316,7 @@ impl Tin {
         shared
     }
 
-    /// A turn of queue `index`, at least a byte.
+    /// The turn of queue `index` in bytes, at least one.
     fn turn(&self, index: usize) -> i64 {
         let flows = self.busy.flows(self.queues[index].hosts);
         (scaled(self.pace.quantum) / flows).max(scaled(Bytes::new(1))) as i64
@@ -340,7 +341,7 @@ impl Tin {
         self.weigh(index);
     }
 
-    /// The next packet, which `take` takes from the queue whose turn it is, and what the link layer makes of its size.
+    /// The next packet, which `take` removes from the queue in turn, and its size on the wire.
     #[inline]
     pub fn next<P: Packet>(
         &mut self,
@@ -348,7 +349,7 @@ impl Tin {
         link_layer: LinkLayer,
         mut take: impl FnMut(&CobaltControl, &mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
     ) -> Option<(P, Bytes)> {
-        // Terminates: each pass gives a queue a turn in which it can send, takes one out, or serves a packet.
+        // Terminates: each pass gives a queue a turn in which it can send, removes one, or serves a packet.
         loop {
             let index = self.new_flows.front().or_else(|| self.old_flows.front())?;
             let flow = &mut self.queues[index];
@@ -364,7 +365,8 @@ impl Tin {
                     self.weigh(index);
                     return Some((queued.packet, size));
                 }
-                // It goes through the old ones first, so that it cannot come back as new at once and starve them.
+                // The queue becomes an old one first, so that it cannot return as new at once and starve the
+                // others.
                 None if flow.round == Round::New => self.put_off(index, 1),
                 None => {
                     flow.round = Round::Idle;
@@ -377,7 +379,8 @@ impl Tin {
         }
     }
 
-    /// Gives a queue the turns after which it can send, or as many as there are rounds, and puts it off until then.
+    /// Gives a queue the turns that it needs to send, or as many as there are rounds, and defers it until
+    /// then.
     fn pay_turns(&mut self, index: usize) {
         let turn = self.turn(index);
         let flow = &mut self.queues[index];
@@ -386,7 +389,7 @@ impl Tin {
         self.put_off(index, turns as usize);
     }
 
-    /// Takes the queue whose turn it is out of its round, and into one after it.
+    /// Moves the queue in turn to a later round.
     fn put_off(&mut self, index: usize, rounds: usize) {
         if self.queues[index].round == Round::New {
             self.new_flows.remove(&mut self.queues, index);
@@ -397,7 +400,7 @@ impl Tin {
         self.old_flows.push(&mut self.queues, index, rounds);
     }
 
-    /// Takes out the first packet of `flow`.
+    /// Removes the first packet of `flow`.
     pub fn take<P: Packet>(&mut self, store: &mut Store<P>, flow: FlowId) -> Option<P> {
         if self.queues.is_empty() {
             return None;
@@ -410,7 +413,8 @@ impl Tin {
         })
     }
 
-    /// Takes an ACK out of the queue of `newer`, which has not joined it yet, if `supersedes` says of so many there that they may be left out.
+    /// Removes an ACK from the queue of `newer`, which has not joined it yet, if `supersedes` holds for at
+    /// least the filter's number of ACKs there.
     pub fn filter<P: Packet>(
         &mut self,
         store: &mut Store<P>,
@@ -424,7 +428,7 @@ impl Tin {
         })
     }
 
-    /// Takes a packet out of queue `index` by `take`.
+    /// Removes a packet of queue `index` by `take`.
     fn take_from<P: Packet>(
         &mut self,
         store: &mut Store<P>,
@@ -437,20 +441,21 @@ impl Tin {
         Some(queued.packet)
     }
 
-    /// What waits in the longest queue.
+    /// The bytes of the longest queue.
     pub fn longest(&mut self) -> Bytes {
-        // Below 2^53, so exact; none is negative infinity, which is zero.
+        // Below 2^53, so exact; negative infinity, for no queue, becomes zero.
         Bytes::new(self.fattest.root().key as u64)
     }
 
-    /// Takes a packet from the head of the longest queue, for lack of room; of equally long ones, from one by chance.
+    /// Drops a packet from the head of the longest queue, for lack of room; among equally long ones a random
+    /// one.
     pub fn cut<P: Packet>(&mut self, now: Time, store: &mut Store<P>, random: &mut Stream) -> Option<P> {
         let index = self.fattest.largest(random)?;
         self.queues[index].state.overflowed(&self.pace.control, now);
         self.take_from(store, index, |queue, packets| queue.pop(packets, End::Head))
     }
 
-    /// Brings the tree up to date with queue `index`.
+    /// Updates the tree for queue `index`.
     fn weigh(&mut self, index: usize) {
         let held = self.queues[index].held.backlog;
         let bytes = Largest::of(held.bytes.get() as f64);

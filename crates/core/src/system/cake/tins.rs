@@ -1,14 +1,14 @@
-//! Which tins there are, and what each has of the link.
+//! The sets of tins, and each tin's part of the link.
 
 use crate::choice;
 use crate::units::Rate;
 
 choice! {
-    /// Which tins there are.
+    /// The set of tins.
     pub enum Tins {
         /// One for real-rate flows, one for all others.
         Class = "class",
-        /// One for all.
+        /// One for all flows.
         Besteffort = "besteffort",
         /// Bulk, best effort and voice, by DSCP.
         Diffserv3 = "diffserv3",
@@ -21,7 +21,7 @@ choice! {
     }
 }
 
-/// Codepoints of RFC 2474, 3246, 5865 and 8622. Those of RFC 2597, AFxy, are 8x + 2y.
+/// Codepoints of RFC 2474, 3246, 5865 and 8622. The codepoints AFxy of RFC 2597 are 8x + 2y.
 const LE: u8 = 1;
 const VA: u8 = 44;
 const EF: u8 = 46;
@@ -35,16 +35,15 @@ const CS7: u8 = 56;
 
 /// The whole link, in the unit of its parts.
 pub(super) const WHOLE: i64 = 1 << 16;
-// tc-cake(8): the thresholds of bulk, video and voice
+// tc-cake(8): the thresholds of bulk, video and voice.
 const BULK: i64 = WHOLE / 16;
 const VIDEO: i64 = WHOLE / 2;
 const VOICE: i64 = WHOLE / 4;
-/// The least part of best effort: what these leave.
+/// The minimum part of best effort: the rest.
 const REST: i64 = WHOLE - BULK - VIDEO - VOICE;
-/// Most tins.
+/// The maximum number of tins.
 const MOST: usize = 8;
-/// The thresholds of eight tins: each 7/8 of the one before.
-// The `thresh` that tc shows of them
+/// The thresholds of eight tins, 7/8 of the one before each: the `thresh` that tc shows.
 const EIGHTHS: [i64; MOST] = {
     let mut thresholds = [WHOLE; MOST];
     let mut tin = 1;
@@ -56,7 +55,7 @@ const EIGHTHS: [i64; MOST] = {
 };
 
 impl Tins {
-    /// The thresholds of its tins, the one that is served last first.
+    /// The thresholds of the tins, the one that is served last first.
     fn thresholds(self) -> &'static [i64] {
         match self {
             Self::Class => &[WHOLE, VOICE],
@@ -67,7 +66,7 @@ impl Tins {
         }
     }
 
-    /// What each of its tins has, before any has packets.
+    /// The share of each tin before any has packets.
     pub(super) fn shares(self) -> impl Iterator<Item = Share> {
         let thresholds = self.thresholds();
         let sum = thresholds.iter().sum::<i64>();
@@ -84,14 +83,15 @@ impl Tins {
         })
     }
 
-    /// Whether it goes by the DSCP of packets.
+    /// Whether tins depend on the DSCP of packets.
     pub(super) const fn go_by_dscp(self) -> bool {
         !matches!(self, Self::Class | Self::Besteffort)
     }
 
-    /// The tin of a packet that is real-rate or not and has this codepoint.
-    // tc-cake(8); of eight tins, the classes that its authors name: from background (LE) and high throughput over standard, video streaming,
-    // transactions, shells and minimum latency to network control. Codepoints 2 and 4 were throughput and delay in the TOS of RFC 1349.
+    /// The tin of a packet by class and codepoint (tc-cake(8)). The eight tins are the classes that its
+    /// authors name: from background (LE) and high throughput over standard, video streaming, transactions,
+    /// shells and minimum latency to network control. Codepoints 2 and 4 were throughput and delay in the TOS
+    /// of RFC 1349.
     pub(super) fn tin_of(self, is_real_rate: bool, dscp: u8) -> usize {
         match (self, dscp & 63) {
             (Self::Class, _) => usize::from(is_real_rate),
@@ -116,23 +116,23 @@ impl Tins {
     }
 }
 
-/// The part of the link that a tin has, and what it is owed of it.
+/// A tin's part of the link, and its balance.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub threshold: i64,
-    /// Its least part.
+    /// The minimum part.
     pub least: i64,
-    /// Whether it is voice, or real-rate flows.
+    /// Whether it is the tin of voice, or of real-rate flows.
     pub is_voice: bool,
-    /// In 1/65536 of a byte.
+    /// The balance in 1/65536 of a byte.
     pub balance: i64,
 }
 
 impl Share {
-    /// The part of `rate` that the tin has.
+    /// The tin's part of `rate`.
     pub fn rate(&self, rate: Rate) -> Rate {
         let bit = u128::from(rate.as_bit()) * self.threshold as u128 / WHOLE as u128;
-        // No more than all of it.
+        // The part is at most the whole.
         Rate::from_bit(bit as u64)
     }
 }

@@ -12,7 +12,7 @@ use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
 use crate::units::Packets;
 
-/// A FIFO that does one thing wrong, if any, to its second packet.
+/// A FIFO that mishandles its second packet in one way, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,
@@ -160,7 +160,7 @@ fn a_registered_discipline_is_limited_changed_shown_compared_and_replaced_like_a
 fn a_discipline_that_gives_nothing_up_is_drained_in_the_order_of_arrival() {
     let mut queue = build(Defect::WakesInPast, false);
     let mut log = Log::default();
-    // The second packet and those behind it do not come out of it.
+    // The second packet and those behind it never leave.
     (0..4).for_each(|id| queue.enqueue(Time::ZERO, packet(10 + id, 0, 100), &mut log));
     let moved: Vec<_> = core::iter::from_fn(|| queue.drain(Time::ZERO)).map(|packet| packet.id).collect();
     assert_eq!(moved, [10, 11, 12, 13]);

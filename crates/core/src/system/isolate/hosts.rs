@@ -1,4 +1,4 @@
-//! Hosts, their peers and flows, and the packets of these; and the tokens that stand for packets in the discipline.
+//! Hosts, their peers, flows and packets, and the tokens that stand for packets in the discipline.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,8 @@ use crate::units::{Bytes, Time, Weight};
 
 mod turns;
 
-/// Hosts that the waiting packets of a flow can belong to: it may change from one to another while packets wait.
+/// The number of hosts that the waiting packets of a flow can belong to: the host may change while packets
+/// wait.
 const SEATS: usize = 2;
 
 /// A flow.
@@ -23,27 +24,27 @@ struct Flow {
     queue: PacketQueue,
     hosts: HostPair,
     weight: Weight,
-    /// The pair of its hosts, or one that was it, when it was last backlogged.
+    /// The pair of its hosts, or an earlier one, when it was last backlogged.
     pair: u32,
 }
 
-/// A flow at a host: how many of its packets belong to that host, and its turn among the flows of its group there. Those
-/// of a flow stand next to each other.
+/// A flow at a host: the packets of the flow that belong to the host, and its turn among the flows of its
+/// group there. The two seats of a flow are adjacent.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
-    /// In the round of the group.
+    /// Links in the round of the group.
     link: Link,
     /// Bytes per weight; 0 with one packet.
     length: f64,
-    /// Its place in the heap of the group.
+    /// The place in the heap of the group.
     place: u32,
     /// The group, while there are packets.
     group: u32,
     packets: u32,
-    /// Of these packets. Packets of a flow leave in order, by the turn of either host: with packets at two hosts, this
-    /// is what came less what left, and the sum over both is right.
+    /// The bytes of these packets. Packets of a flow leave in order, by the turn of either host: with packets
+    /// at two hosts, this is arrivals minus departures, and only the sum over both is exact.
     bytes: i64,
-    /// As in DRR.
+    /// The deficit, as in DRR.
     deficit: u64,
 }
 
@@ -67,17 +68,18 @@ impl Ranked for Seat {
 struct Host {
     /// Groups with packets, in turn.
     round: List,
-    /// Whether the group at the front has had its quantum of this turn.
+    /// Whether the group at the front has got its quantum of this turn.
     in_turn: bool,
     longest: Longest,
-    /// Tokens in the discipline, in order of arrival.
+    /// The host's tokens in the discipline, in order of arrival.
     tokens: List,
-    /// Other ends of the flows that are backlogged and have this end, whichever end their packets belong to.
+    /// The number of other ends of the backlogged flows that have this end, whichever end their packets
+    /// belong to.
     peers: u32,
-    /// Marks that wait for a packet that is ECN-capable.
+    /// The number of marks that wait for an ECN-capable packet.
     marks: u32,
-    /// Bytes that its next tokens must have in addition to their packets: what was dropped of tokens less what was dropped
-    /// of packets.
+    /// The bytes that its next tokens must have in addition to their packets: dropped bytes of tokens minus
+    /// dropped bytes of packets.
     carry: i64,
 }
 
@@ -115,7 +117,7 @@ pub(super) struct Hosts<P> {
     free_tokens: Vec<u32>,
     packets: Pool<P>,
     backlog: Backlog,
-    /// The smallest weight of a flow. Its turn is worth the largest packet.
+    /// The smallest weight of a flow. A turn of this flow is worth the largest packet.
     smallest_weight: Weight,
     /// Sizes of the smallest and the largest packet so far.
     sizes: Option<(Bytes, Bytes)>,
@@ -162,7 +164,7 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Takes a packet in. The token that stands for it.
+    /// Adds a packet. Returns the token for it.
     pub fn admit(&mut self, now: Time, packet: P) -> SimplePacket {
         let flow = self.flow(packet.flow());
         let (smallest, largest) = self.sizes.unwrap_or((packet.size(), packet.size()));
@@ -189,7 +191,7 @@ impl<P: Packet> Hosts<P> {
         token
     }
 
-    /// The next packet of the host of a token that the discipline has served.
+    /// Removes and returns the next packet of the host of a token that the discipline has served.
     pub fn serve(&mut self, token: &SimplePacket) -> Option<P> {
         let (host, _) = self.take_back(token)?;
         let seat = self.turn(host)?;
@@ -216,20 +218,20 @@ impl<P: Packet> Hosts<P> {
         marks
     }
 
-    /// The packet that is dropped for a token that the discipline has dropped.
+    /// Removes and returns the packet that is dropped for a token that the discipline has dropped.
     pub fn drop_for(&mut self, token: &SimplePacket) -> Option<P> {
         let (host, end) = self.take_back(token)?;
         let group = self.hosts[host].longest.first()?;
         let group = &self.pairs.groups[group];
         let longest = group.longest.first()?;
-        // An AQM keeps few packets: where each flow has no more than one, the lightest would lose all of its own.
+        // An AQM keeps few packets: if each flow has only one, the lightest flow would lose all of its own.
         let seat = if self.seats[longest].length > 0.0 { longest } else { group.round.back()? };
         let packet = self.remove(seat, end)?;
         self.hosts[host].carry += signed(token.size) - signed(packet.size());
         Some(packet)
     }
 
-    /// The memory of flows, hosts and pairs of hosts; that of packets and tokens is apart.
+    /// The memory of flows, hosts and pairs of hosts, without packets and tokens.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let heaps: usize = self.hosts.iter().map(|host| host.longest.bytes()).sum();
@@ -241,7 +243,7 @@ impl<P: Packet> Hosts<P> {
             + heaps
     }
 
-    /// The place of a flow, which may be new.
+    /// The place of a flow, which is added if it is new.
     fn flow(&mut self, id: FlowId) -> usize {
         if id.slot() >= self.flows.len() {
             let hosts = HostPair::default();
@@ -254,7 +256,8 @@ impl<P: Packet> Hosts<P> {
         id.slot()
     }
 
-    /// The numbers of the hosts of a flow: with `both` the ends have numbers of their own, else the host is its own peer.
+    /// The numbers of the hosts of a flow: with `both` the ends have separate numbers, otherwise the host is
+    /// its own peer.
     fn ends(&mut self, flow: usize) -> [u32; ENDS] {
         let HostPair { source, destination } = self.flows[flow].hosts;
         let slot = |host: u32, slots: usize| host as usize % slots;
@@ -270,11 +273,11 @@ impl<P: Packet> Hosts<P> {
         if most >= self.hosts.len() {
             self.hosts.resize(most + 1, IDLE);
         }
-        // Below `FlowId::SLOTS`.
+        // The numbers are below `FlowId::SLOTS`.
         ends.map(|end| end as u32)
     }
 
-    /// Counts a flow that becomes backlogged at its ends.
+    /// Counts a flow that becomes backlogged, at its ends.
     fn join_pair(&mut self, flow: usize) {
         let ends = self.ends(flow);
         let (pair, is_first) = self.pairs.join(self.flows[flow].pair, ends);
@@ -286,7 +289,7 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Counts a flow that was backlogged out at its ends.
+    /// Subtracts a flow that was backlogged, at its ends.
     fn leave_pair(&mut self, flow: usize) {
         let pair = self.flows[flow].pair;
         if self.pairs.leave(pair) {
@@ -296,16 +299,16 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// The one of the two groups of a pair that its packets belong to when they arrive now.
+    /// The group of a pair to which packets belong that arrive at present.
     fn owner(&self, pair: usize) -> usize {
         let source = ENDS * pair;
         let [at_source, at_destination] = self.pairs.hosts(source).into();
         source + usize::from(self.hosts[at_destination].peers > self.hosts[at_source].peers)
     }
 
-    /// The seat that a packet of `flow`, which is in its pair, belongs to now.
+    /// The seat of a packet of `flow` that arrives at present. The flow must be in its pair.
     fn seat(&mut self, flow: usize) -> usize {
-        // At most twice as many as pairs, of which each seat keeps one at most.
+        // At most twice the number of pairs, of which each seat keeps at most one.
         let group = self.owner(self.flows[flow].pair as usize) as u32;
         let own = SEATS * flow..SEATS * (flow + 1);
         let is_there = |seat: &usize| self.seats[*seat].packets > 0 && self.seats[*seat].group == group;
@@ -316,15 +319,15 @@ impl<P: Packet> Hosts<P> {
         if let Some(seat) = free {
             self.seats[seat].group = group;
         }
-        // A flow that changes twice while packets wait stays where it is until the first have left.
+        // A flow that changes twice while packets wait keeps its seat until the first ones have left.
         free.unwrap_or(own.start)
     }
 
-    /// A token for a packet that arrives.
+    /// Makes a token for an arriving packet.
     fn issue(&mut self, number: usize, packet: &P, (smallest, largest): (Bytes, Bytes)) -> SimplePacket {
         let host = &mut self.hosts[number];
         if host.tokens.is_empty() {
-            // What it sends from now on has met no congestion yet.
+            // Later packets have met no congestion yet.
             host.marks = 0;
         }
         let size = (signed(packet.size()) + host.carry).clamp(signed(smallest), signed(largest));
@@ -336,7 +339,7 @@ impl<P: Packet> Hosts<P> {
         host.tokens.push_back(&mut self.tokens, id as usize);
         SimplePacket {
             protocol: packet.protocol(),
-            // So that a mark of the discipline can be told from one that came.
+            // Distinguishes a mark of the discipline from one of an arrival.
             ecn: if packet.ecn() == Ecn::Ce { Ecn::Ect0 } else { packet.ecn() },
             colour: packet.colour(),
             labels: LabelKind::ALL.map(|kind| packet.label(kind)),
@@ -344,7 +347,8 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Takes a token from its host: that host, and at which end of its tokens it was; anywhere else counts as the tail.
+    /// Removes a token from its host. Returns the host and the end of its tokens; any other place counts as
+    /// the tail.
     fn take_back(&mut self, token: &SimplePacket) -> Option<(usize, End)> {
         let (number, id) = (token.flow.index(), token.id as usize);
         let host = self.hosts.get_mut(number)?;
@@ -354,7 +358,7 @@ impl<P: Packet> Hosts<P> {
         Some((number, end))
     }
 
-    /// Takes a packet of a seat out.
+    /// Removes a packet from a seat.
     fn remove(&mut self, seat: usize, end: End) -> Option<P> {
         let flow = seat / SEATS;
         let Queued { packet, .. } = self.flows[flow].queue.pop(&mut self.packets, end)?;
@@ -372,7 +376,7 @@ impl<P: Packet> Hosts<P> {
         Some(packet)
     }
 
-    /// Takes a seat with its first packet into its group, and that into the round of its host.
+    /// Adds a seat with its first packet to its group, and the group to the round of its host.
     fn enter(&mut self, seat: usize) {
         let number = self.seats[seat].group as usize;
         let (host, _) = self.pairs.hosts(number);
@@ -388,7 +392,8 @@ impl<P: Packet> Hosts<P> {
         self.weigh_group(number);
     }
 
-    /// Takes a seat without packets out of its group, and that out of the round of its host if it was the last.
+    /// Removes a seat without packets from its group, and the group from the round of its host if the seat
+    /// was the last.
     fn leave(&mut self, seat: usize) {
         let number = self.seats[seat].group as usize;
         let group = &mut self.pairs.groups[number];
@@ -409,7 +414,7 @@ impl<P: Packet> Hosts<P> {
         self.weigh(seat ^ 1);
     }
 
-    /// Takes a group without packets out of the round of its host.
+    /// Removes a group without packets from the round of its host.
     fn leave_round(&mut self, number: usize) {
         let (host, _) = self.pairs.hosts(number);
         let (host, groups) = (&mut self.hosts[host], &mut self.pairs.groups);
@@ -422,7 +427,8 @@ impl<P: Packet> Hosts<P> {
         self.pairs.settle(number / ENDS);
     }
 
-    /// Counts bytes, which may be negative, to a seat and its group. Without packets in it a seat has no bytes to move.
+    /// Adds bytes, which may be negative, to a seat and its group. A seat without packets has no bytes to
+    /// move.
     fn add_bytes(&mut self, seat: usize, bytes: i64) {
         if bytes != 0 {
             self.seats[seat].bytes += bytes;
@@ -430,7 +436,7 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Brings the heaps up to date with the length of a seat, if that has packets.
+    /// Updates the heaps for the length of a seat, if it has packets.
     fn weigh(&mut self, seat: usize) {
         if self.seats[seat].packets > 0 {
             self.seats[seat].length = self.flows[seat / SEATS].length(&self.seats[seat]);
@@ -440,7 +446,7 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Brings the heap of the host of a group that has packets up to date with its bytes.
+    /// Updates the host's heap for the bytes of a group with packets.
     fn weigh_group(&mut self, number: usize) {
         let (host, _) = self.pairs.hosts(number);
         self.hosts[host].longest.update(&mut self.pairs.groups, number);

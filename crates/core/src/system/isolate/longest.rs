@@ -1,32 +1,32 @@
 //! The longest of a host's groups, or of a group's flows: a heap.
 //!
-//! Cost: O(log entries) per change, O(1) while all are equally long. A heap that shrinks gives its memory back, so that
-//! all heaps together take at most four places for each entry.
+//! Cost: O(log entries) per change, O(1) while all are equally long. A heap that shrinks frees its memory, so
+//! that all heaps together take at most four places for each entry.
 
 use alloc::vec::Vec;
 
-/// Places that an empty heap keeps. Chosen: most hosts have no more flows, and need not allocate.
+/// The capacity that an empty heap keeps. Chosen: most hosts have no more flows, and need not allocate.
 const KEPT: usize = 16;
 
-/// What has a length and knows its place in a heap.
+/// An entry with a length and its place in a heap.
 pub(super) trait Ranked {
     fn length(&self) -> f64;
     fn place(&mut self) -> &mut u32;
 }
 
-/// Entries of a slice, which every call is given, by their length.
+/// Entries by their length. Every call gets the slice that holds the entries.
 #[derive(Clone, Debug)]
 pub(super) struct Longest(Vec<u32>);
 
 impl Longest {
     pub const EMPTY: Self = Self(Vec::new());
 
-    /// The longest; none if there is none. Of equally long ones, any.
+    /// The longest entry, if there is one; among equally long ones, any.
     pub fn first(&self) -> Option<usize> {
         self.0.first().map(|&entry| entry as usize)
     }
 
-    /// The memory of its places.
+    /// The memory of the heap's places, in bytes.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u32>()
@@ -38,14 +38,14 @@ impl Longest {
         self.rise(entries, self.0.len() - 1);
     }
 
-    /// The length of `entry`, which is in, has changed.
+    /// Moves `entry`, whose length has changed.
     pub fn update<T: Ranked>(&mut self, entries: &mut [T], entry: usize) {
         let place = *entries[entry].place() as usize;
         let place = self.rise(entries, place);
         self.sink(entries, place);
     }
 
-    /// Takes `entry`, which is in, out.
+    /// Removes `entry`.
     pub fn remove<T: Ranked>(&mut self, entries: &mut [T], entry: usize) {
         let place = *entries[entry].place() as usize;
         self.0.swap_remove(place);
@@ -69,7 +69,7 @@ impl Longest {
         }
     }
 
-    /// Moves what is at `place` up as far as it belongs, and says where it is then.
+    /// Moves the entry at `place` up as far as needed, and returns its new place.
     fn rise<T: Ranked>(&mut self, entries: &mut [T], mut place: usize) -> usize {
         while place > 0 && self.is_longer(entries, place, (place - 1) / 2) {
             self.swap(entries, place, (place - 1) / 2);
@@ -78,7 +78,7 @@ impl Longest {
         place
     }
 
-    /// Moves what is at `place` down as far as it belongs.
+    /// Moves the entry at `place` down as far as needed.
     fn sink<T: Ranked>(&mut self, entries: &mut [T], mut place: usize) {
         loop {
             let below = (2 * place + 1..self.0.len()).take(2);

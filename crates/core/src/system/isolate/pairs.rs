@@ -1,4 +1,4 @@
-//! Pairs of hosts that have packets, and the flows of each pair at either of its hosts.
+//! Pairs of hosts with packets, and the flows of each pair at either host.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -6,19 +6,19 @@ use alloc::vec::Vec;
 use super::longest::{Longest, Ranked};
 use crate::list::{Link, Linked, List};
 
-/// Ends of a flow: its source and its destination.
+/// The number of ends of a flow: its source and its destination.
 pub(super) const ENDS: usize = 2;
 
 /// No pair.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The numbers of two hosts: those of flows in one direction between them.
+/// Two hosts, with all flows in one direction between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
-    /// Among those that are idle.
+    /// Links among idle pairs.
     link: Link,
     ends: [u32; ENDS],
-    /// Its flows that are backlogged, whichever end their packets belong to.
+    /// The number of its backlogged flows, whichever end their packets belong to.
     flows: u32,
 }
 
@@ -28,23 +28,23 @@ impl Linked for Pair {
     }
 }
 
-/// What belongs to a host of the packets of a pair. Those of a pair, one for each end, stand next to each other.
+/// One host's part of the packets of a pair. The two groups of a pair, one for each end, are adjacent.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// In the round of the host.
+    /// Links in the round of the host.
     link: Link,
     /// Seats with packets, in turn.
     pub round: List,
-    /// Whether the seat at the front has had its quantum of this turn.
+    /// Whether the seat at the front has got its quantum of this turn.
     pub in_turn: bool,
-    /// Turns that it has let pass since the last that it took.
+    /// The number of turns that it has passed since the last one that it took.
     pub passed: u8,
-    /// Its place in the heap of the host.
+    /// The place in the heap of the host.
     place: u32,
     pub longest: Longest,
-    /// Of its seats.
+    /// The bytes of its seats.
     pub bytes: i64,
-    /// As in DRR.
+    /// The deficit, as in DRR.
     pub deficit: u64,
 }
 
@@ -74,13 +74,13 @@ impl Ranked for Group {
     }
 }
 
-/// All pairs that have flows or packets. One that is idle keeps its place until a new one needs it.
+/// All pairs with flows or packets. An idle pair keeps its place until a new one needs it.
 #[derive(Debug)]
 pub(super) struct Pairs {
     pairs: Vec<Pair>,
     pub groups: Vec<Group>,
     places: BTreeMap<[u32; ENDS], u32>,
-    /// Those without flows and packets, the one that has been idle longest first.
+    /// Pairs without flows and packets, the longest idle first.
     idle: List,
 }
 
@@ -94,14 +94,14 @@ impl Pairs {
         self.pairs[pair as usize].ends
     }
 
-    /// The number of the host that is the end of `group`, and of its peer at the other end.
+    /// The number of the host at the end of `group`, and of its peer at the other end.
     pub fn hosts(&self, group: usize) -> (usize, usize) {
         let ends = self.pairs[group / ENDS].ends.map(|host| host as usize);
         (ends[group % ENDS], ends[1 - group % ENDS])
     }
 
-    /// Counts a flow with these ends that becomes backlogged. Its pair, which is perhaps `hint`, and whether it is the only
-    /// one of that.
+    /// Adds a backlogged flow with these ends. Returns its pair, which is perhaps `hint`, and whether the
+    /// flow is the only one of the pair.
     pub fn join(&mut self, hint: u32, ends: [u32; ENDS]) -> (u32, bool) {
         let at = self.place(hint, ends);
         if self.is_idle(at) {
@@ -111,7 +111,7 @@ impl Pairs {
         (at as u32, self.pairs[at].flows == 1)
     }
 
-    /// Counts a flow of a pair out. Whether that was the last one.
+    /// Subtracts a flow of a pair. Returns whether it was the last one.
     pub fn leave(&mut self, pair: u32) -> bool {
         let at = pair as usize;
         self.pairs[at].flows -= 1;
@@ -119,15 +119,15 @@ impl Pairs {
         self.pairs[at].flows == 0
     }
 
-    /// To be called when a group of the pair at `at` has become empty.
+    /// Must be called when a group of the pair at `at` has become empty.
     pub fn settle(&mut self, at: usize) {
         if self.is_idle(at) {
             self.idle.push_back(&mut self.pairs, at);
         }
     }
 
-    /// The memory of pairs and groups. An entry of a B-tree takes at most three times its size: nodes are half full or
-    /// more, and have links.
+    /// The memory of pairs and groups. An entry of a B-tree takes at most three times its size: nodes are at
+    /// least half full, and have links.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         let heaps: usize = self.groups.iter().map(|group| group.longest.bytes()).sum();
@@ -142,7 +142,7 @@ impl Pairs {
         self.pairs[at].flows == 0 && groups.all(|group| group.round.is_empty())
     }
 
-    /// The place of the pair with these ends; a new one is idle.
+    /// The place of the pair with these ends; a new pair is idle.
     fn place(&mut self, hint: u32, ends: [u32; ENDS]) -> usize {
         if self.pairs.get(hint as usize).is_some_and(|pair| pair.ends == ends) {
             return hint as usize;

@@ -1,4 +1,4 @@
-//! What the packets of a host do, one by one.
+//! The packets of a host, one by one.
 
 use std::vec::Vec;
 
@@ -19,7 +19,8 @@ fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
         schedule: SchedulerParams::Fifo(NoParams),
         drop: PolicyParams::Tail(TailDropParams { limit: Some(Limit::Packets(Packets::new(limit)).into()) }),
     });
-    // A scenario is refused this; but it shows in which order packets of a host stand for its tokens.
+    // Scenarios refuse this combination, but it shows the order in which packets of a host stand for its
+    // tokens.
     let params = IsolatedParams { isolate, kind: Box::new(kind) };
     Isolated::new(&params, &LinkContext::new(Rate::from_mbit(10), 1, "link"))
 }
@@ -32,7 +33,7 @@ fn served(queue: &mut Isolated<SimplePacket>) -> Vec<u32> {
 #[test]
 fn a_small_flow_keeps_its_packet_when_its_host_has_to_drop_one() {
     let (mut queue, mut log) = (fifo(Isolate::Source, 3), Log::default());
-    // All of one host: flow 1 fills the buffer, flow 2 comes.
+    // All flows belong to one host: flow 1 fills the buffer, flow 2 arrives.
     for (id, flow) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
         queue.enqueue(Time::ZERO, packet(id, flow, 1_000), &mut log);
     }
@@ -46,7 +47,7 @@ fn a_light_flow_with_one_packet_does_not_lose_each() {
     queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(4.0).unwrap()));
     let mut left = [0; 3];
     for id in 0..100 {
-        // As an AQM does: the host never has more than two packets.
+        // An AQM has this effect: the host never has more than two packets.
         for flow in [1, 2] {
             queue.enqueue(Time::from_millis(id), packet(0, flow, 1_000), &mut log);
         }
@@ -60,7 +61,7 @@ fn a_light_flow_with_one_packet_does_not_lose_each() {
 fn a_turn_is_worth_the_largest_packet_times_the_weight() {
     let (mut queue, mut log) = (fifo(Isolate::Source, 99), Log::default());
     queue.set_flow(FlowId(2), FlowSetting::Weight(Weight::new(2.0).unwrap()));
-    // Flow 1 has 600 B a turn, flow 2 twice as much.
+    // Flow 1 has 600 B a turn, flow 2 1200 B.
     for (id, flow, size) in
         [(1, 1, 400), (2, 1, 400), (3, 1, 400), (4, 2, 600), (5, 2, 300), (6, 2, 300), (7, 2, 100)]
     {
@@ -82,7 +83,7 @@ fn a_mark_goes_to_the_next_packet_of_the_host_that_can_be_marked() {
         hosts.marks(&token, &packet)
     });
     assert_eq!(marks, [false, true, false]);
-    // One that came with a mark does not pass for one of the discipline.
+    // A packet that arrived with a mark does not count as marked by the discipline.
     let came = hosts.admit(Time::ZERO, SimplePacket { ecn: Ecn::Ce, ..capable });
     assert_eq!(came.ecn, Ecn::Ect0);
 }
@@ -95,7 +96,8 @@ fn a_token_pays_for_what_was_dropped_by_another_of_another_size() {
         assert_eq!(token.size, Bytes::new(size));
         token
     });
-    // The small token is dropped, and for it a large packet: the next tokens cost 1460 B less, but at least 40.
+    // The small token is dropped, and with it a large packet: the next tokens cost 1460 B less, but at least
+    // 40.
     assert_eq!(hosts.drop_for(&small).map(|packet| packet.id), Some(2));
     let sizes = [1_000, 1_000, 1_000].map(|size| hosts.admit(Time::ZERO, packet(4, 3, size)).size.get());
     assert_eq!(sizes, [40, 500, 1_000]);
@@ -116,8 +118,9 @@ fn memory_is_bounded_by_flows_hosts_and_packets() {
             hosts.serve(&token);
         }
     }
-    // 256 bytes per flow, 160 per host, 480 per pair of hosts: each flow has a destination, and those are numbered with twice
-    // as many. Pairs are kept for as many as had packets at the same time, whichever they were.
+    // 256 bytes per flow, 160 per host, 480 per pair of hosts: each flow has a destination, and destinations
+    // double the numbers of hosts. Pairs are stored for the maximum number with packets at the same time,
+    // whichever they were.
     let (flows, ends) = (count as usize, 2 * (count as usize + 100));
     assert!(hosts.bytes() <= 256 * flows + 160 * ends + 480 * flows, "{}", hosts.bytes());
 }
@@ -128,11 +131,11 @@ fn peers_take_turns_and_that_with_the_most_bytes_loses_a_packet() {
     for (flow, source) in [(1, 1), (2, 2), (3, 2), (4, 2)] {
         queue.set_flow(FlowId(flow), FlowSetting::Hosts(HostPair { source, destination: 0 }));
     }
-    // The first belongs to its source, all others to the destination, which has two peers by then.
+    // The first packet belongs to its source, all others to the destination, which has two peers by then.
     for (id, flow) in [(1, 2), (2, 1), (3, 2), (4, 3), (5, 4), (6, 1)] {
         queue.enqueue(Time::ZERO, packet(id, flow, 1_000), &mut log);
     }
-    // Each flow of the other peer has one packet: that whose turn is furthest loses it.
+    // Each flow of the other peer has one packet: the flow whose turn is furthest loses it.
     assert_eq!(log.dropped, [(Time::ZERO, 5, DropReason::Overflow)]);
     assert_eq!(served(&mut queue), [1, 2, 3, 6, 4]);
 }

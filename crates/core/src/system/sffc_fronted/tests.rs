@@ -57,20 +57,21 @@ fn another_scheduler_that_is_named_stays() {
     assert!(matches!(params.kind, DisciplineKind::Buffered(_)), "{params:?}");
 }
 
-/// Sends packets of 1000 bytes: by the packets that were lost in the last round trip, how many in the next 10 ms.
+/// A source of packets of 1000 bytes: from the losses of the last round trip it sets its rate for the next 10
+/// ms.
 type Source = fn(&mut f64, u32);
 
-/// Halves its rate when it loses packets.
+/// Halves its rate on losses.
 fn responsive(rate: &mut f64, lost: u32) {
     *rate = if lost > 0 { (*rate / 2.0).max(0.1) } else { *rate + 0.05 };
 }
 
-/// 4 Mb/s.
+/// Sends 4 Mb/s.
 fn constant(rate: &mut f64, _lost: u32) {
     *rate = 5.0;
 }
 
-/// 0.4 Mb/s.
+/// Sends 0.4 Mb/s.
 fn slow(rate: &mut f64, _lost: u32) {
     *rate = 0.5;
 }
@@ -79,7 +80,7 @@ fn slow(rate: &mut f64, _lost: u32) {
 struct Bench {
     queue: LinkQueue<SimplePacket>,
     flows: Vec<(Protocol, Source)>,
-    /// The rate of each, what of it is owed, and its losses in this round trip.
+    /// The rate of each flow, the part of a packet that it is owed, and its losses in this round trip.
     states: Vec<(f64, f64, u32)>,
     ticks: u64,
     reports: Vec<FlowReport>,
@@ -162,7 +163,7 @@ fn who_says_tcp_and_ignores_losses_is_found_out() {
     assert_eq!([0, 1, 2].map(|flow| bench.is_adaptive(flow)), [false, true, true]);
     bench.run(60);
     assert!(bench.is_adaptive(1) && bench.is_adaptive(2));
-    // With a discipline that gives no shares it is what it says.
+    // Behind a discipline without shares, the protocol decides.
     let mut bench = Bench::new(&[("discipline", "red")], &[(Tcp, constant), (Tcp, responsive)]);
     bench.run(6);
     assert!(bench.is_adaptive(0));
@@ -190,21 +191,21 @@ fn only_who_ignores_losses_is_reported_and_what_the_discipline_loses_of_it() {
 
 #[test]
 fn a_flow_of_which_nothing_is_known_may_be_lost_further_on() {
-    // The link has room for it: it loses nothing here.
+    // The link has room for the flow: it loses nothing here.
     let mut bench = Bench::new(&[], &[(Tcp, constant)]);
     bench.run(1);
     assert!(bench.is_adaptive(0) && bench.queue.reporter().unwrap().carries(FlowId(0)));
     bench.report(0, 10_000);
     bench.run(1);
     assert!(!bench.is_adaptive(0));
-    // What was heard is enforced, and goes on to the routers before.
+    // The reported rate is enforced, and passed on to the upstream routers.
     for _ in 0..20 {
         bench.report(0, 10_000);
         (0..5).for_each(|_| bench.tick());
     }
     assert!(bench.states[0].2 >= 2, "{} of 5 packets lost in 10 ms", bench.states[0].2);
     assert!(bench.reports.last().is_some_and(|report| report.departed < Bytes::new(15_000)));
-    // Without reports it is what it says again, 20 s later, unless it was found out meanwhile.
+    // Without reports its declaration counts again, 20 s later, unless there was a verdict meanwhile.
     let mut bench = Bench::new(&[], &[(Tcp, constant)]);
     bench.run(1);
     bench.report(0, 24_000);
@@ -233,7 +234,7 @@ fn more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue() {
         bench.run(5);
         bench.dropped
     };
-    // 30 packets come for ten.
+    // 30 packets arrive for ten that leave.
     let [by_discarder, by_discipline] = dropped("60p");
     assert!(by_discarder > 5 * by_discipline, "{by_discarder} {by_discipline}");
     let [by_discarder, by_discipline] = dropped("61p");

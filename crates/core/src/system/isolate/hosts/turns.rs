@@ -1,7 +1,7 @@
-//! Whose turn it is at a host: its peers take turns, and so do the flows of each.
+//! Turns at a host: its peers take turns, and so do the flows of each peer.
 //!
-//! All peers weigh alike, whatever their flows weigh: they are hosts, and a heavy flow to a server must not take the part
-//! that another host has of that server.
+//! All peers have equal weights, whatever the weights of their flows: they are hosts, and a heavy flow to a
+//! server must not take the part of another host at that server.
 
 use super::super::pairs::ENDS;
 use super::{Hosts, SEATS};
@@ -9,14 +9,15 @@ use crate::packet::Packet;
 use crate::schedule::drr::{Quanta, scaled};
 use crate::units::Bytes;
 
-/// A group that yields takes one turn in this many. Chosen: it leaves 16 parts of 17 to one other, and still gets on.
+/// A group that yields takes one turn in this many. Chosen: it leaves 16 of 17 parts to a competitor, and
+/// still advances.
 const TURN_IN: u8 = 16;
 
 impl<P: Packet> Hosts<P> {
-    /// The seat whose turn it is at a host: that of the group whose turn it is, which can pay for the packet at its head.
+    /// The seat in turn at a host: in the group in turn, the seat that can pay for the packet at its head.
     ///
-    /// Terminates: a quantum is at least the largest packet, so at most one group passes its turn on, besides [`TURN_IN`] at
-    /// most that yield.
+    /// Terminates: a quantum is at least the largest packet, so at most one group passes its turn on, besides
+    /// at most [`TURN_IN`] that yield.
     pub(super) fn turn(&mut self, number: usize) -> Option<usize> {
         let quantum = scaled(self.largest());
         let mut passed = 0;
@@ -42,9 +43,9 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// The seat whose turn it is in a group, and that can pay for the packet at its head.
+    /// The seat in turn in a group, which can pay for the packet at its head.
     ///
-    /// Terminates, as `turn` does.
+    /// Terminates for the same reason as `turn`.
     fn turn_in(&mut self, group: usize) -> Option<usize> {
         let largest = self.largest();
         let group = &mut self.pairs.groups[group];
@@ -64,7 +65,7 @@ impl<P: Packet> Hosts<P> {
         }
     }
 
-    /// Whether `group` passes the turn on that it has now.
+    /// Whether `group` passes its present turn on.
     fn passes(&mut self, group: usize) -> bool {
         let yields = self.yields(group);
         let group = &mut self.pairs.groups[group];
@@ -73,8 +74,8 @@ impl<P: Packet> Hosts<P> {
         passes
     }
 
-    /// Whether `group` yields to others at its host, since its peer has a part of the link meanwhile and so would have two:
-    /// its packets belonged here when they came, and others have come since.
+    /// Whether `group` yields to others at its host because its peer also has a part of the link, so that it
+    /// would have two: its packets belonged here when they arrived, and later ones belong to the peer.
     fn yields(&self, group: usize) -> bool {
         let (host, peer) = self.pairs.hosts(group);
         let [host, peer] = [host, peer].map(|host| &self.hosts[host].round);
@@ -82,7 +83,7 @@ impl<P: Packet> Hosts<P> {
             return false;
         }
         if self.owner(group / ENDS) == group {
-            // The others of the pair belonged to the peer, and are all that it has.
+            // The other packets of the pair belong to the peer, and are all that it has.
             peer.is_single() && peer.front() == Some(group ^ 1)
         } else {
             !peer.is_empty()
