@@ -21,7 +21,6 @@
 //! - PIE is always active; section 5.3, which switches it off while the queue is short, is optional.
 //!
 //! Behind a scheduler with per-flow queues, each queue has its own PIE (`per_queue.rs`).
-//! Behind a scheduler with queues of flows each of these has its own PIE (`per_queue.rs`).
 //!
 //! Cost: O(1) per packet plus the updates; no state per flow behind a FIFO. Parameters: [`ENTRY`].
 

@@ -1,5 +1,4 @@
-//! H-FSC: a hierarchy of service curves. Deadlines guarantee the delays of leaves, and virtual times divide
-//! the rest.
+//! H-FSC: a hierarchy of service curves. Deadlines guarantee delays of leaves; virtual times divide the rest.
 //!
 //! Stoica, Zhang, Ng, "A hierarchical fair service curve algorithm for link-sharing, real-time and priority
 //! services", SIGCOMM 1997. A service curve gives the bytes due to a class t after it became active: here
@@ -20,14 +19,12 @@
 //!   when it first becomes active and after each idle time. The real-time criterion may exceed it.
 //! - Times are whole nanoseconds, rounded up; bytes are exact, so no error accumulates.
 //!
-//! Limit: curves `rt` are not tested to fit the link. If they do not fit, deadlines are missed, and the
-//! earliest still come first.
+//! Limit: if the curves `rt` exceed the link, which is not tested, deadlines are missed, in their order.
 //!
-//! Queues are FIFOs: a deadline needs the size of the next packet, which another discipline chooses only when
-//! it sends.
+//! Queues are FIFOs: a deadline needs the size of the next packet, which other disciplines choose later.
 //!
-//! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead and an arrival before that time takes it back, as with
-//! HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
+//! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead, and an earlier arrival takes
+//! it back, as in HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -237,8 +234,7 @@ impl Running {
     /// Becomes the minimum of itself and a copy that starts at (x, y) (section V, figure 8).
     fn lower(&mut self, x: Time, y: Bytes) {
         let here = self.at(x);
-        // Both have the same slopes, and the older one has the later one first: if it is below a concave
-        // copy, it stays so.
+        // Slopes are the same, and the older curve is in the later piece: below a concave copy it stays below.
         if here <= y {
             return;
         }
@@ -323,8 +319,7 @@ impl Family {
         }
     }
 
-    /// The virtual time at which a class becomes active (section V): the mean of the smallest and the
-    /// largest.
+    /// The virtual time of a class that becomes active (section V): the mean of the smallest and the largest.
     fn start(&self) -> Time {
         match (self.by_least.first(), self.by_largest.first()) {
             (Some((least, _)), Some((turned, _))) => Time::from_nanos(least + (LAST - turned - least) / 2),
@@ -475,8 +470,7 @@ impl ServiceCurves {
         }
     }
 
-    /// Adds a class to those that its parent may choose, by its virtual time, or removes it. Returns whether
-    /// this changes anything.
+    /// Offers a class to its parent by its virtual time, or withdraws it. Returns whether this is a change.
     fn place(&mut self, class: usize) -> bool {
         let siblings = self.siblings(class);
         let node = &self.nodes[class];

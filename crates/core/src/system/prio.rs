@@ -5,6 +5,7 @@
 //! number first; a flow belongs to the class of its customer (`classes.rs`). Each queue has a limit of its
 //! own, at which arrivals are dropped, so a flood of one priority takes no room from another; but it takes
 //! the link from all lower ones. A discipline can replace the queue of a class.
+//!
 //! Cost: O(1) per packet up to 64 classes, then one more step for each 64. Memory: 8 bytes per flow, about 100 per class.
 //! Parameters: [`ENTRY`], [`CLASS`].
 

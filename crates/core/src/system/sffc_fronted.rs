@@ -7,7 +7,6 @@
 //! the others.
 //!
 //! Drops of the discipline count as losses of this link, like an overflow of the FIFO.
-//! What the discipline drops counts as the losses of this link, as an overflow of the FIFO does.
 
 use alloc::boxed::Box;
 use alloc::format;

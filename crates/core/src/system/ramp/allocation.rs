@@ -8,7 +8,6 @@
 //!   leave, so that a hundred calls that fit the link cause no overload by their floors. In an overload flows
 //!   with a queue get the floor, and up to the common level the rate that drains their queue within their
 //!   target.
-//!   and up to the common level what drains their queue within their target.
 
 use alloc::vec::Vec;
 
