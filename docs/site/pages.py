@@ -66,7 +66,7 @@ class Repository:
         elif file == LEAGUE:
             self.write_league()
             return os.path.relpath(LEAGUE_PAGE, page.parent)
-        elif file.suffix == ".png":
+        elif file.suffix in (".png", ".svg"):
             copy = PAGES / file
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.root / file, copy)

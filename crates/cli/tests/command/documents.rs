@@ -18,10 +18,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// README.md, then the pages of `docs/` by name.
+/// README.md, then the pages of `docs/` and `docs/systems/` by name.
 fn documents() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join("docs")).unwrap();
-    let mut pages: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    let entries = ["docs", "docs/systems"].map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let mut pages: Vec<_> = entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
     pages.insert(0, root().join("README.md"));
