@@ -8,7 +8,7 @@ use std::io;
 
 use nix::sys::prctl::set_no_new_privs;
 
-/// linux/capability.h: two words for each of three sets.
+/// `_LINUX_CAPABILITY_VERSION_3` of linux/capability.h: two words for each of three sets.
 const VERSION_3: u32 = 0x2008_0522;
 
 /// A capability that a thread can keep.
@@ -25,7 +25,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// As manual pages write it.
+    /// The capability's name in manual pages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,10 +37,10 @@ impl Capability {
     }
 }
 
-/// Those of `wanted` that are not effective in this thread, by proc_pid_status(5).
+/// The capabilities of `wanted` that are not effective in this thread, by proc_pid_status(5).
 ///
 /// # Errors
-/// If `/proc` cannot be read, or does not say.
+/// If `/proc` cannot be read, or has no such line.
 pub fn missing_capabilities(wanted: &[Capability]) -> io::Result<Vec<Capability>> {
     missing(&std::fs::read_to_string("/proc/thread-self/status")?, wanted)
 }
@@ -66,8 +66,8 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Drops all capabilities of this thread but those of `kept` that it has, for good: no program that it executes gets
-/// others.
+/// Drops all capabilities of this thread except those of `kept` that it has, for good: no program that it
+/// executes gets others.
 ///
 /// # Errors
 /// The error of the system call.

@@ -1,7 +1,7 @@
-//! Real time as the disciplines count it: nanoseconds of the monotonic clock since the start.
+//! Real time for disciplines: nanoseconds of the monotonic clock since the start.
 //!
-//! The only place that reads a clock (clock_gettime(2), CLOCK_MONOTONIC); everything else is handed a
-//! [`Time`]. Cost: 20 to 50 ns for a reading.
+//! This is the only module that reads a clock (clock_gettime(2), CLOCK_MONOTONIC); all others get a [`Time`]
+//! from it. Cost: 20 to 50 ns per reading.
 
 use apportion_core::units::{Span, Time};
 use nix::poll::ppoll;
@@ -21,7 +21,7 @@ impl Clock {
         Self { start: monotonic() }
     }
 
-    /// How long it has been running.
+    /// Time since the start.
     #[must_use]
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.start))
@@ -34,29 +34,29 @@ impl Clock {
     }
 }
 
-/// Waits for `span`; less if a signal comes.
+/// Waits for `span`, or until a signal comes.
 pub fn pause(span: Span) {
     let _ = ppoll(&mut [], Some(timespec(span)), None);
 }
 
-/// The time of day, from 1970 on (CLOCK_REALTIME): for headers of files, and nothing that is measured.
+/// The time of day, since 1970 (CLOCK_REALTIME): for headers of files, not for measurements.
 #[must_use]
 pub fn time_of_day() -> Span {
     let now = clock_gettime(ClockId::CLOCK_REALTIME).unwrap_or(TimeSpec::new(0, 0));
     Span::from_secs(now.tv_sec().try_into().unwrap_or(0)) + Span::from_nanos(now.tv_nsec() as u64)
 }
 
-/// Nanoseconds of the system's monotonic clock. Linux has had it on every machine since 2.6.
+/// Nanoseconds of the system's monotonic clock. All Linux machines have had it since 2.6.
 fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(TimeSpec::new(0, 0));
-    // Neither is negative: the clock starts at zero when the machine does.
+    // Neither part is negative: the clock starts at zero at boot.
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
-/// As system calls take it.
+/// The span in the form of system calls.
 #[must_use]
 pub fn timespec(span: Span) -> TimeSpec {
     let nanos = span.as_nanos();
-    // Both fit: 2^64 ns are 2^34 s.
+    // Both parts fit: 2^64 ns are 2^34 s.
     TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64)
 }

@@ -1,11 +1,11 @@
 //! Runs a user's command inside a network namespace, with a time limit, and leaves no process behind.
 //!
 //! Source: setns(2), `PR_SET_PDEATHSIG` of prctl(2), `pidfd_open(2)`, `timerfd_create(2)`, signalfd(2),
-//! kill(2). A wait polls three descriptors at most, for the end of the command, the limit and signals; no
-//! clock is read and nothing is polled in a loop. By default the command leads a process group, which is
-//! killed as a whole when the command ends or is dropped: before the command is reaped, so that the group's
-//! number is still its own. Processes that a command puts into another group or session ("daemons") survive,
-//! unless all are inside a [`Processes`](crate::namespace::Processes).
+//! kill(2). A wait polls at most three descriptors, for the end of the command, the limit and signals,
+//! without a clock and without a polling loop. By default the command leads a process group, which is killed
+//! as a whole when the command ends or is dropped: before the command is reaped, because the group's number
+//! could be reused afterwards. Processes that a command puts into another group or session ("daemons")
+//! survive, unless all are inside a [`Processes`](crate::namespace::Processes).
 #![expect(unsafe_code, reason = "what happens between fork and exec is unsafe in std; nix has no pidfd_open")]
 
 mod terminal;
@@ -32,25 +32,25 @@ use nix::unistd::{Pid, getpgrp, getppid};
 use crate::namespace::{Namespace, mount_own_proc};
 use terminal::{Foreground, set_foreground};
 
-/// How long a killed command may take to end; only one that hangs inside the kernel takes longer.
+/// How long a killed command may take to end. Only one that hangs inside the kernel takes longer.
 const AFTER_KILL: Span = Span::from_secs(2);
-/// Wake-ups of one wait that are not its end: signals, and interruptions by other handlers.
+/// Maximum of wake-ups of one wait before its end: by signals, and by interruptions of other handlers.
 const MAX_WAKEUPS: usize = 1_000_000;
 
-/// A command that cannot be started or waited for.
+/// Why a command cannot be started or waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It cannot be started.
+    /// The command cannot be started.
     #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), remedy(.error))]
     Start {
         program: OsString,
         /// The error of the system call.
         error: io::Error,
     },
-    /// It cannot be waited for; it was killed.
+    /// The command cannot be waited for; it was killed.
     #[error("cannot wait for the command: {0}")]
     Wait(Errno),
-    /// It was killed and does not end.
+    /// The command was killed and does not end.
     #[error("process {0} was killed and does not end: it hangs inside the kernel")]
     Hangs(Pid),
     /// Signals cannot be received.
@@ -69,13 +69,13 @@ fn remedy(error: &io::Error) -> &'static str {
 /// The process group that a command joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// One of its own, which ends as a whole. A terminal's keys do not reach it: forward its signals.
+    /// A group of its own, which ends as a whole. A terminal's keys do not reach it: forward its signals.
     Own,
-    /// One of its own, in the foreground of the terminal that is the standard input, if the caller's is: for a
-    /// shell. The caller's group has the foreground again when the command has ended, and meanwhile stops and
-    /// goes on with it, if its signals are [`Signals::with_stops`].
+    /// A group of its own, in the foreground of the terminal that is the standard input, if the caller's
+    /// group is: for a shell. The caller's group gets the foreground back when the command has ended.
+    /// Meanwhile it stops and continues with the command, if its signals are [`Signals::with_stops`].
     Foreground,
-    /// The caller's: for one of those in a pipeline that is in the foreground of the terminal. Only the command
+    /// The caller's group: for a command of a pipeline in the foreground of the terminal. Only the command
     /// itself is killed when it is dropped.
     Callers,
 }
@@ -129,8 +129,8 @@ impl Signals {
         Self::of(&[Signal::SIGINT, Signal::SIGTERM])
     }
 
-    /// The same, with SIGCHLD, by which a command that is stopped from the terminal is noticed
-    /// ([`Group::Foreground`]).
+    /// Like [`interrupts`](Self::interrupts), plus SIGCHLD, which reports that a command was stopped from the
+    /// terminal ([`Group::Foreground`]).
     ///
     /// # Errors
     /// [`CommandError::Signals`] if the system has no descriptor left.
@@ -145,15 +145,15 @@ impl Signals {
         Ok(Self { fd: SignalFd::with_flags(&set, flags).map_err(CommandError::Signals)? })
     }
 
-    /// The next signal that has come, if there is one.
+    /// The next signal that has come; none if there is none.
     ///
     /// # Errors
-    /// [`CommandError::Signals`] if they cannot be read.
+    /// [`CommandError::Signals`] if signals cannot be read.
     pub fn next(&self) -> Result<Option<Signal>, CommandError> {
         Ok(self.next_of()?.map(|(signal, _)| signal))
     }
 
-    /// The same, and whether a terminal sent it, to its whole foreground group.
+    /// The next signal, and whether a terminal sent it, to its whole foreground group.
     fn next_of(&self) -> Result<Option<(Signal, bool)>, CommandError> {
         let info = self.fd.read_signal().map_err(CommandError::Signals)?;
         Ok(info.and_then(|info| {
@@ -176,12 +176,12 @@ pub struct Running {
     pidfd: OwnedFd,
     group: Group,
     is_reaped: bool,
-    /// Taken back after the command was reaped.
+    /// Taken after the command was reaped.
     foreground: Option<Foreground>,
 }
 
-/// Starts `command` inside `namespace`, with no signal blocked. It is killed when the calling *thread* ends,
-/// even by SIGKILL: start it from a thread that outlives it.
+/// Starts `command` inside `namespace`, with no signal blocked. The command is killed when the calling
+/// *thread* ends, even by SIGKILL: start it from a thread that outlives it.
 ///
 /// # Errors
 /// [`CommandError::Start`] if there is no such program or the namespace may not be entered.
@@ -203,25 +203,25 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
         setns(&there, CloneFlags::CLONE_NEWNET)?;
         set_pdeathsig(Signal::SIGKILL)?;
         match getppid().as_raw() {
-            // The parent is outside of this process namespace, whose first process watches it.
+            // The parent is outside this process namespace, whose first process watches it.
             0 => mount_own_proc()?,
-            // One that died before the line above sends no signal any more.
+            // A parent that died before the call above sends no signal any more.
             other if other != parent.as_raw() => return Err(Errno::ESRCH.into()),
             _ => (),
         }
-        // A blocked signal stays blocked over exec: the command would be deaf to what `Signals` reads.
+        // A blocked signal stays blocked over exec: the command would not get the signals that `Signals`
+        // reads.
         SigSet::empty().thread_set_mask()?;
         Ok(())
     };
-    // SAFETY: between fork and exec only system calls are made, which are safe to call there; nothing is
-    // allocated (an `io::Error` of an `Errno` is not), no lock is taken, and `there` and `terminal` are the
-    // closure's own.
+    // SAFETY: between fork and exec the closure only makes system calls that are safe there. It allocates
+    // nothing (an `io::Error` of an `Errno` does not) and takes no lock, and it owns `there` and `terminal`.
     unsafe { command.pre_exec(between) };
     let mut child = command.spawn().map_err(failed)?;
     match pidfd_of(Pid::from_raw(child.id().cast_signed())) {
         Ok(pidfd) => Ok(Running { child, pidfd, group, is_reaped: false, foreground }),
         Err(errno) => {
-            // Linux 5.3 has it. Killed, the child ends at once.
+            // The kernel is older than Linux 5.3. A killed child ends at once.
             let _ = child.kill();
             let _ = child.wait();
             Err(failed(errno.into()))
@@ -229,44 +229,47 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
     }
 }
 
-/// Has what `command` starts killed when the *thread* that starts it ends, even by SIGKILL: for a process that waits for its command by
-/// itself. One that gains rights as it starts, by a set-user-ID bit or capabilities of its file, outlives the thread (prctl(2)).
+/// Makes the kernel kill the process of `command` when the *thread* that starts it ends, even by SIGKILL: for
+/// callers that wait for the command themselves. A command that gains rights as it starts, by a set-user-ID
+/// bit or capabilities of its file, outlives the thread (prctl(2)).
 pub fn kill_with_parent(command: &mut Command) {
     let parent = Pid::this();
     let between = move || {
         set_pdeathsig(Signal::SIGKILL)?;
-        // One that died before the line above sends no signal any more.
+        // A parent that died before the call above sends no signal any more.
         if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH.into()) }
     };
-    // SAFETY: between fork and exec two system calls are made, which are safe to call there; nothing is allocated.
+    // SAFETY: between fork and exec the closure makes two system calls that are safe there, and allocates
+    // nothing.
     unsafe { command.pre_exec(between) };
 }
 
-/// A descriptor that can be read as soon as the process has ended.
+/// A descriptor that becomes readable when the process has ended.
 fn pidfd_of(child: Pid) -> Result<OwnedFd, Errno> {
-    // SAFETY: the call takes two integers. The child is not reaped, so that its number is its own.
+    // SAFETY: the call takes two integers. The child is not reaped, so its number is not reused.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, child.as_raw(), 0) })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
-    // SAFETY: the kernel has just made this descriptor, and nothing else owns it. It closes on exec.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it. It closes on exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl Running {
-    /// The command's process, and group if it has its own.
+    /// The number of the command's process, and of its group if that is its own.
     #[must_use]
     pub fn id(&self) -> Pid {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// The standard streams that the command was given pipes for.
+    /// The command's process, with the standard streams that are pipes.
     pub const fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Sends `signal` to the command and its group, if it has its own. A command that has ended gets none.
+    /// Sends `signal` to the command, and to its group if that is its own. Does nothing if the command has
+    /// ended.
     ///
     /// # Errors
-    /// The error of the system call, `EPERM` for a program that took another user's rights.
+    /// The error of the system call; `EPERM` for a program that took another user's rights.
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         if self.is_reaped {
             return Ok(());
@@ -277,14 +280,14 @@ impl Running {
         }
     }
 
-    /// Waits until the command ends, or for `limit`, after which it is killed. Signals that come to `signals`
-    /// meanwhile are forwarded. What is left of its group is killed in each case.
+    /// Waits until the command ends, and kills it after `limit`. Forwards signals that come to `signals`
+    /// meanwhile. The rest of the command's group is killed in each case.
     ///
     /// # Errors
     /// [`CommandError::Wait`]; the command is killed then.
     pub fn wait(mut self, limit: Option<Span>, signals: Option<&Signals>) -> Result<End, CommandError> {
         if self.has_ended(limit, signals)? {
-            // Its own end stands before the group is killed: a zombie takes no signal.
+            // The command's end was seen before the group is killed: a zombie takes no signal.
             let status = self.reap()?;
             return Ok(status
                 .code()
@@ -323,8 +326,9 @@ impl Running {
         Err(CommandError::Wait(Errno::EINTR))
     }
 
-    /// Forwards what has come to `signals`, except what a terminal has sent to the command itself. If a key has
-    /// stopped that, the caller's group stops until it is continued, and the command continues with it.
+    /// Forwards the signals that have come to `signals`, except those that a terminal has sent to the command
+    /// itself. If a key has stopped the command, the caller's group stops until it is continued, and the
+    /// command continues with it.
     ///
     /// # Errors
     /// [`CommandError::Wait`] if the system refuses.
@@ -339,24 +343,25 @@ impl Running {
         Ok(())
     }
 
-    /// Stops the caller's group if the command is stopped, as one job: the shell that started both is notified and gets the
-    /// terminal. A group that no shell could continue is not stopped by SIGTSTP (POSIX: "orphaned").
+    /// Stops the caller's group if the command is stopped, as one job: the shell that started both is
+    /// notified and gets the terminal. SIGTSTP does not stop a group that no shell could continue (POSIX:
+    /// "orphaned").
     fn stop_along(&self) {
         let Some(foreground) = &self.foreground else { return };
         let stopped = waitid(Id::Pid(self.id()), WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG);
         if matches!(stopped, Ok(WaitStatus::Stopped(..))) {
             foreground.take_back();
-            // The call returns when the group goes on.
+            // The call returns when the group continues.
             let _ = killpg(getpgrp(), Signal::SIGTSTP);
             foreground.give(self.id());
             let _ = self.signal(Signal::SIGCONT);
         }
     }
 
-    /// Kills what is left of the command and its group, and reads its status.
+    /// Kills the rest of the command and its group, and reads its status.
     fn reap(&mut self) -> Result<ExitStatus, CommandError> {
-        // A group without a living process is no error worth a word; nor is one of another user, who is
-        // beyond reach.
+        // A group without a living process is no error worth a message; nor is one of another user, which is
+        // out of reach.
         let _ = self.signal(Signal::SIGKILL);
         if !self.has_ended(Some(AFTER_KILL), None)? {
             return Err(CommandError::Hangs(self.id()));
@@ -385,7 +390,7 @@ impl Drop for Running {
     }
 }
 
-/// A timer that goes off once after `span`; a span of zero at once, as nearly as a timer can.
+/// A timer that expires once after `span`; for a span of zero, as soon as a timer can.
 fn timer(span: Span) -> Result<TimerFd, Errno> {
     let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
     let span = std::time::Duration::from_nanos(span.as_nanos().max(1));

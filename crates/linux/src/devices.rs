@@ -1,6 +1,7 @@
-//! What a gateway needs of the network devices of a machine besides the frames.
+//! Network devices of a machine, as a gateway uses them apart from frames.
 //!
-//! [`Devices`] is that; [`Netlink`] is this machine, and a test puts a simulated one in its place, whose devices come and go.
+//! [`Devices`] is the trait; [`Netlink`] implements it for this machine, and tests use a simulated machine,
+//! whose devices come and go.
 
 use crate::frame_io::Socket;
 use crate::netlink::{Device, Netlink, NetlinkError, Offloads};
@@ -8,7 +9,7 @@ use crate::port::{Port, PortError, RingSize};
 
 /// The devices of a namespace.
 pub trait Devices {
-    /// What a port of a device reads and writes by.
+    /// The socket of a port.
     type Socket: Socket;
 
     /// The device called `name`.
@@ -17,7 +18,7 @@ pub trait Devices {
     /// The kernel's error; see [`NetlinkError::is_no_device`].
     fn device(&mut self, name: &str) -> Result<Device, NetlinkError>;
 
-    /// The device with this index, which keeps it when it gets another name.
+    /// The device with this index, which stays the same when the device is renamed.
     ///
     /// # Errors
     /// As for [`Self::device`].
@@ -29,23 +30,23 @@ pub trait Devices {
     /// As for [`Self::device`].
     fn offloads(&mut self, name: &str) -> Result<Offloads, NetlinkError>;
 
-    /// Turns off the offloads by which packets that come in are merged. Those that are on after that.
+    /// Turns off the offloads that merge received packets. Returns those that are still on.
     ///
     /// # Errors
     /// As for [`Netlink::turn_off_merging`].
     fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError>;
 
-    /// Turns on again what was on in `before`, with super-packets of `segments` at most.
+    /// Turns the offloads on that are on in `before`, with super-packets of at most `segments`.
     ///
     /// # Errors
     /// As for [`Self::device`].
     fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError>;
 
-    /// Opens a socket on the device with this index, whose frames come in by memory of this size, shared with the kernel, where the
-    /// system lets them.
+    /// Opens a socket on the device with this index. Frames enter by memory of this size that is shared with
+    /// the kernel, if the system allows it.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses.
     fn open_port(&mut self, index: u32, ring: RingSize) -> Result<Self::Socket, PortError>;
 }
 

@@ -1,7 +1,7 @@
 //! Small files that are read, replaced and removed as a whole.
 //!
-//! [`Files`] is what a gateway needs of a file system; [`Disk`] is that of this machine, and a test puts one in its place that
-//! is full.
+//! [`Files`] is the file system as a gateway uses it; [`Disk`] is that of this machine, and tests use one
+//! that is full.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -15,16 +15,17 @@ pub trait Files {
     /// If it cannot be read.
     fn read(&self, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>>;
 
-    /// Replaces a file, which then holds either what it held or `bytes`. These are on the disk before this returns.
+    /// Replaces a file atomically: it then holds either its old bytes or `bytes`. These are on the disk
+    /// before this returns.
     ///
     /// # Errors
-    /// If they cannot be written; the file is as it was.
+    /// If they cannot be written; the file is unchanged then.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes a file, if there is one.
+    /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// If it is there and cannot be removed.
+    /// If it exists and cannot be removed.
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
@@ -53,7 +54,7 @@ impl Files for Disk {
         });
         let replaced = written.and_then(|()| fs::rename(&beside, path));
         if replaced.is_err() {
-            // What a full disk took of it.
+            // The part that a full disk took.
             let _ = fs::remove_file(&beside);
         }
         replaced
@@ -80,7 +81,7 @@ mod tests {
         Disk.replace(&path, b"second").unwrap();
         assert_eq!(Disk.read(&path, 10).unwrap().unwrap(), b"second");
         assert_eq!(Disk.read(&path, 3).unwrap().unwrap(), b"sec");
-        // A folder in its place cannot be replaced by a file.
+        // A file cannot replace a folder.
         let blocked = folder.path().join("folder");
         fs::create_dir_all(blocked.join("x")).unwrap();
         assert!(Disk.replace(&blocked, b"text").is_err());

@@ -1,7 +1,7 @@
-//! What moves frames: ports, the time, and a wait for either.
+//! Frame I/O: ports, a clock, and a wait for either.
 //!
-//! [`FrameIo`] is what an engine needs of a system. [`Ports`] is this machine; a test puts a simulated one in its
-//! place, whose ports fail and whose clock jumps.
+//! [`FrameIo`] is the system as an engine uses it. [`Ports`] implements it for this machine; tests use a
+//! simulated machine, whose ports fail and whose clock jumps.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ use crate::readiness::Readiness;
 
 /// The socket of a port.
 pub trait Socket {
-    /// The hardware address of its interface.
+    /// The hardware address of the interface.
     fn hardware(&self) -> [u8; 6];
 
-    /// Whether its frames come in by memory shared with the kernel.
+    /// Whether frames enter by memory shared with the kernel.
     fn has_ring(&self) -> bool;
 }
 
@@ -34,52 +34,53 @@ impl Socket for Port {
 
 /// Ports by number, and a clock.
 pub trait FrameIo {
-    /// What a port reads and writes by.
+    /// The socket of a port.
     type Socket: Socket;
 
-    /// The time. Never earlier than that of the call before.
+    /// The time; never earlier than that of the previous call.
     fn now(&self) -> Time;
 
-    /// How many ports there are.
+    /// The number of ports.
     fn port_count(&self) -> usize;
 
-    /// Reads a batch of the frames that wait at a port into buffers of `pool`; nothing if its interface has gone. Whether
-    /// more may wait.
+    /// Reads a batch of the frames that wait at a port into buffers of `pool`; none if its interface has
+    /// gone. Returns whether more may wait.
     ///
     /// # Errors
-    /// If the port fails for good. That its interface is down is no such failure.
+    /// If the port fails for good. An interface that is down is no such failure.
     fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool>;
 
-    /// Sends frames in order. How many are done with: sent, or counted as unsent. The others are to be tried again
-    /// soon, because the interface takes no more for now.
+    /// Sends frames in order. Returns how many are done with: sent, or counted as unsent. The caller retries
+    /// the others soon, because the interface takes no more for now.
     ///
     /// # Errors
-    /// If the port fails for good. That its interface is down or has gone is no such failure.
+    /// If the port fails for good. An interface that is down or has gone is no such failure.
     fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize>;
 
-    /// Counts frames as unsent that are given up.
+    /// Counts frames that the caller gives up as unsent.
     fn give_up(&mut self, port: u32, frames: u64);
 
-    /// How many frames the port could read now, for want of buffers.
+    /// How many frames the port could read now, by its buffers.
     fn room(&self, port: u32, pool: &Pool) -> usize;
 
-    /// What the port has counted since the start, over all interfaces that it had.
+    /// The counters of the port since the start, over all its interfaces.
     fn counts(&mut self, port: u32) -> PortCounts;
 
-    /// Gives a port another socket, or none as long as its interface is not there. The counters go on.
+    /// Gives a port another socket, or none while its interface is absent. The counters continue.
     ///
     /// # Errors
-    /// If the socket cannot be watched.
+    /// If the socket cannot be polled.
     fn replace(&mut self, port: u32, socket: Option<Self::Socket>, pool: &mut Pool) -> Result<(), Errno>;
 
-    /// Whether a port is reported by [`wait`](FrameIo::wait) when it has frames; the default.
+    /// Sets whether [`wait`](FrameIo::wait) reports a port when it has frames; on by default.
     ///
     /// # Errors
-    /// If the system cannot watch it.
+    /// If the system cannot poll it.
     fn watch(&mut self, port: u32, watched: bool) -> Result<(), Errno>;
 
-    /// Waits until a watched port has frames or `wake` is readable, at most for `span`; for ever without one. Puts the
-    /// ports that have frames into `ready`, and numbers behind those of the ports for what else is watched. Whether `wake` is readable.
+    /// Waits until a watched port has frames or `wake` is readable, at most for `span`; for ever without one.
+    /// Adds the ports that have frames to `ready`, and for other descriptors the numbers after those of the
+    /// ports. Returns whether `wake` is readable.
     ///
     /// # Errors
     /// If waiting fails.
@@ -91,13 +92,13 @@ pub trait FrameIo {
     ) -> Result<bool, Errno>;
 }
 
-/// The packet sockets of this machine.
+/// The packet sockets of this machine, and a clock.
 #[derive(Debug)]
 pub struct Ports {
     clock: Clock,
     readiness: Readiness,
     slots: Vec<Slot>,
-    /// What else is watched.
+    /// Other descriptors that are polled.
     others: Vec<OwnedFd>,
 }
 
@@ -106,7 +107,7 @@ pub struct Ports {
 struct Slot {
     port: Option<Port>,
     is_watched: bool,
-    /// Of the sockets that it had before.
+    /// Counters of its earlier sockets.
     before: PortCounts,
 }
 
@@ -114,7 +115,7 @@ impl Ports {
     /// These ports, in the order of their numbers, with the time of `clock`.
     ///
     /// # Errors
-    /// If they cannot be watched.
+    /// If they cannot be polled.
     pub fn new(clock: Clock, ports: Vec<Port>) -> Result<Self, Errno> {
         let (slots, others) = (Vec::with_capacity(ports.len()), Vec::new());
         let mut all = Self { clock, readiness: Readiness::new()?, slots, others };
@@ -125,10 +126,11 @@ impl Ports {
         Ok(all)
     }
 
-    /// Reports arrivals at another descriptor too: the first by the number behind that of the last port, and so on.
+    /// Reports arrivals at another descriptor too. The first one gets the number after the last port, and so
+    /// on.
     ///
     /// # Errors
-    /// If it cannot be watched.
+    /// If the descriptor cannot be polled.
     pub fn watch_arrivals(&mut self, descriptor: OwnedFd) -> Result<(), Errno> {
         let number = (self.slots.len() + self.others.len()) as u32;
         self.readiness.add_arrivals(number, descriptor.as_fd())?;
@@ -136,7 +138,7 @@ impl Ports {
         Ok(())
     }
 
-    /// Its clock, for other components with the same time.
+    /// The clock, for other components that share its time.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.clock
@@ -159,7 +161,7 @@ impl FrameIo for Ports {
     }
 
     fn receive(&mut self, port: u32, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
-        // Ports are numbered below 2^16; see `Ports::new` of the engine.
+        // Port numbers are below 2^16; see `Engine::new`.
         self.port(port).map_or(Ok(false), |open| open.receive(port as u16, pool, frames))
     }
 

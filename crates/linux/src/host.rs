@@ -1,11 +1,11 @@
-//! A host of our own: a network namespace with one interface, whose other end is a port for the engine.
+//! An emulated host: a network namespace with one interface, whose other end is a port for the engine.
 //!
-//! Hosts do without ARP and neighbour discovery: interfaces that do not use it all have one hardware address,
-//! so a frame fits whichever host it is handed to, and nothing has to be learned or rewritten. The end for the
-//! engine has no address and its namespace forwards nothing.
+//! Hosts need no ARP and neighbour discovery: all interfaces have the same hardware address, so a frame is
+//! valid at every host, and no address has to be learned or rewritten. The end for the engine has no address,
+//! and its namespace forwards nothing.
 //!
-//! Segmentation offload is off at both ends: with it the kernel sends super-packets of 64 kB, which makes every
-//! queue and share wrong. Checksums stay unfinished: they are passed on as they are.
+//! Segmentation offload is off at both ends: with it the kernel would send super-packets of 64 kB, which make
+//! every queue and share wrong. Checksums stay unfinished and are passed on as they are.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
@@ -15,24 +15,25 @@ use apportion_core::units::{Bytes, Span};
 use crate::namespace::{Namespace, NamespaceError, SysctlError, silence_ipv6};
 use crate::netlink::{Netlink, NetlinkError, Route, Table, VethEnd};
 
-/// What hosts call their interface.
+/// The name of a host's interface.
 pub const INTERFACE: &str = "eth0";
-/// Of every interface; a locally administered address (IEEE 802 section 8.4).
+/// The hardware address of every interface; locally administered (IEEE 802 section 8.4).
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// The kernel takes up devices and addresses in its own time, some milliseconds. Chosen: three times the 30 s that a machine took which
-/// made and removed many namespaces under load.
+/// Maximum wait for devices and addresses, which the kernel brings up asynchronously, within some
+/// milliseconds. Chosen: three times the 30 s of a machine that created and removed many namespaces under
+/// load.
 const PATIENCE: Span = Span::from_secs(90);
 
 #[derive(Debug)]
 pub struct Host {
-    /// Where its programs run.
+    /// The namespace of its programs.
     pub namespace: Namespace,
-    /// The index of the other end of its interface, in the namespace in which the host was made.
+    /// The index of the other end of its interface, in the namespace in which the host was created.
     pub port: u32,
 }
 
-/// Why there is no such host.
+/// Why a host cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make the host `{host}`: {cause}")]
 pub struct HostError {
@@ -51,11 +52,11 @@ enum Cause {
 }
 
 impl Host {
-    /// A host with these addresses, whose interface comes out here as `name` and is its way to everywhere.
-    /// `mtu` is of its IP packets.
+    /// Creates a host with these addresses. Its interface has its other end here, called `name`, and is the
+    /// default route. `mtu` is the longest IP packet.
     ///
     /// # Errors
-    /// Without the rights over network namespaces, or if there is an interface `name`.
+    /// Without the rights over network namespaces, or if an interface is called `name`.
     pub fn create(name: &str, addresses: &[IpAddr], mtu: Bytes) -> Result<Self, HostError> {
         Self::make(name, addresses, mtu).map_err(|cause| HostError { host: name.to_owned(), cause })
     }
@@ -71,21 +72,21 @@ impl Host {
         let port = outside.index_of(name)?;
         outside.set_no_arp(port)?;
         outside.set_up(port)?;
-        // Before both ends run, frames are lost silently.
+        // Frames are lost silently until both ends run.
         outside.wait_until_running(name, PATIENCE)?;
         namespace.run(|| await_inside(addresses))??;
         Ok(Self { namespace, port })
     }
 }
 
-/// Waits until the host can send, from inside.
+/// Waits, inside, until the host can send.
 fn await_inside(addresses: &[IpAddr]) -> Result<(), Cause> {
     let mut inside = Netlink::open()?;
     inside.wait_until_running(INTERFACE, PATIENCE)?;
     addresses.iter().try_for_each(|address| Ok(inside.wait_until_local(*address, PATIENCE)?))
 }
 
-/// Sets up what the host has, from inside.
+/// Sets the host up, inside.
 fn inside(addresses: &[IpAddr]) -> Result<(), Cause> {
     let mut inside = Netlink::open()?;
     let loopback = inside.index_of("lo")?;

@@ -1,11 +1,11 @@
-//! The system calls that Apportion needs on Linux, behind an interface that is safe to call.
+//! The system calls that Apportion needs on Linux, behind a safe interface.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`clock`] | the monotonic clock |
 //! | [`pool`] | a bounded number of frame buffers |
 //! | [`port`] | a packet socket on one interface, in batches; super-packets cut into segments |
-//! | [`frame_io`] | ports, a clock and a wait for either: what an engine needs, as a trait |
+//! | [`frame_io`] | ports, a clock and a wait for either, as a trait for engines |
 //! | [`devices`] | devices that come and go, as a trait |
 //! | [`files`] | small files that are replaced as a whole, as a trait |
 //! | [`readiness`] | which descriptors are readable |

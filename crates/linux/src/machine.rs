@@ -1,16 +1,16 @@
-//! What the kernel is, and where the CPU time of the machine and of a thread goes: `/proc` (proc(5)).
+//! The release of the kernel, and the CPU time of the machine and of a thread, from `/proc` (proc(5)).
 
 use std::fs;
 
 use apportion_core::units::Span;
 
-/// The release of the kernel, such as `6.1.0-28-amd64`; `None` without `/proc`.
+/// The release of the kernel, for example `6.1.0-28-amd64`; `None` without `/proc`.
 #[must_use]
 pub fn kernel_release() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/osrelease").ok()?.trim().to_owned())
 }
 
-/// CPU time since the machine and this process were started, over all cores, in clock ticks.
+/// CPU time of the machine since boot and of this process since its start, over all cores, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {
     total: u64,
@@ -20,21 +20,21 @@ pub struct CpuTime {
     own: u64,
 }
 
-/// Where CPU time went: shares of the time of all cores. The rest was idle.
+/// Shares of CPU time over all cores. The rest was idle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuShares {
     /// This process.
     pub own: f64,
     /// Other processes.
     pub others: f64,
-    /// Interrupts, and the network code that runs after them, for whichever process.
+    /// Interrupts, and the network code that runs after them, for any process.
     pub interrupts: f64,
     /// The hypervisor, for other virtual machines.
     pub stolen: f64,
 }
 
 impl CpuTime {
-    /// Until now; `None` without `/proc`.
+    /// CPU time until now; `None` without `/proc`.
     #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
@@ -43,9 +43,10 @@ impl CpuTime {
     fn parse(machine: &str, process: &str) -> Option<Self> {
         let ticks = machine.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
         let ticks: Vec<u64> = ticks.map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
-        // Guests, which follow, are in the times of programs already.
+        // The following fields, of guests, are included in the times of programs.
         let &[user, nice, system, idle, wait, hard, soft, stolen, ..] = &ticks[..] else { return None };
-        // The name of the program may contain anything. After it the 12th and 13th field are the user and system time.
+        // The name of the program may contain any character. The 12th and 13th field after it are user and
+        // system time.
         let mut fields = process.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let mut next = || fields.next()?.parse::<u64>().ok();
         let (own_user, own_system) = (next()?, next()?);
@@ -55,7 +56,7 @@ impl CpuTime {
         Some(Self { total, programs, interrupts, stolen, own: own_user + own_system })
     }
 
-    /// Where the time since `before` went; `None` if there was none.
+    /// Shares of the time since `before`; `None` if no time has passed.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<CpuShares> {
         let total = self.total.saturating_sub(before.total);
@@ -70,24 +71,24 @@ impl CpuTime {
     }
 }
 
-/// What a thread has done since it was started, as the scheduler counts it.
+/// The scheduler's counts of a thread since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     ran: Span,
     waited: Span,
 }
 
-/// What a thread did with a time: shares of it. The rest it slept.
+/// Shares of a thread's time. The rest it slept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadShares {
-    /// It had a core.
+    /// The thread had a core.
     pub ran: f64,
-    /// It could have run, and no core was free for it.
+    /// The thread could have run, but no core was free.
     pub waited: f64,
 }
 
 impl ThreadTime {
-    /// Of the calling thread, until now; `None` if the kernel does not count it (CONFIG_SCHED_INFO).
+    /// The counts of the calling thread until now; `None` if the kernel does not count (CONFIG_SCHED_INFO).
     #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
@@ -102,7 +103,7 @@ impl ThreadTime {
         Some(Self { ran, waited })
     }
 
-    /// What it did in `span`, since `before`; `None` if that is no time.
+    /// Shares of `span`, since `before`; `None` if `span` is zero.
     #[must_use]
     pub fn since(&self, before: &Self, span: Span) -> Option<ThreadShares> {
         let share = |now: Span, then: Span| now.saturating_sub(then).as_secs_f64() / span.as_secs_f64();
@@ -117,7 +118,7 @@ impl ThreadTime {
 mod tests {
     use super::*;
 
-    /// The time of the machine in the order of proc(5), and of a process with an odd name.
+    /// CPU times: of the machine in the order of proc(5), and of a process with an odd name.
     fn at(machine: &str, own: &str) -> CpuTime {
         let process = format!("7 (a) b (c) R 1 7 7 0 -1 0 1 2 3 4 {own} 0 0 20 0 1 0 5 6 7\n");
         CpuTime::parse(&format!("cpu  {machine} 0 0\ncpu0 1 2 3\n"), &process).unwrap()

@@ -1,9 +1,9 @@
-//! Network namespaces, created, entered and left by threads, and the user namespace that allows it.
+//! Network namespaces, which threads create, enter and leave, and the user namespace that allows it.
 //!
 //! Source: namespaces(7), network_namespaces(7), setns(2), unshare(2). A network namespace belongs to a
 //! thread, is inherited by the threads and processes that it starts, and ends with the last of them, the last
-//! file descriptor and the last socket: nothing is left behind however a process dies. No names are created
-//! under `/run/netns`, which would outlive the process.
+//! file descriptor and the last socket: nothing is left behind, for whatever reason a process ends. No names
+//! are created under `/run/netns`, which would outlive the process.
 
 mod mount;
 mod processes;
@@ -25,13 +25,13 @@ use std::thread::{self, JoinHandle};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// The file that is the network namespace of the thread that opens it.
+/// The network namespace of the thread that opens it.
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 
 /// Why a network namespace is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
-    /// The file of the thread's namespace cannot be opened.
+    /// The thread's namespace cannot be opened.
     #[error("cannot open {OF_THIS_THREAD}: {0}; /proc must be mounted")]
     Open(io::Error),
     /// A new namespace cannot be created.
@@ -55,7 +55,7 @@ pub enum NamespaceError {
     },
 }
 
-/// A network namespace, which lives at least as long as this.
+/// A network namespace, which lives at least as long as this value.
 #[derive(Debug)]
 pub struct Namespace {
     fd: OwnedFd,
@@ -76,8 +76,8 @@ impl Namespace {
         Ok(Self { fd: File::open(OF_THIS_THREAD).map_err(NamespaceError::Open)?.into() })
     }
 
-    /// A new network namespace with nothing but a loopback device that is down. The calling thread stays
-    /// where it is: a thread that ends at once makes the namespace and hands it over.
+    /// A new network namespace with only a loopback device, which is down. The calling thread stays in its
+    /// own: a short-lived thread creates the namespace and hands it over.
     ///
     /// # Errors
     /// [`NamespaceError::Create`] if it is forbidden.
@@ -105,11 +105,12 @@ impl Namespace {
         setns(&self.fd, CloneFlags::CLONE_NEWNET).map_err(NamespaceError::Enter)
     }
 
-    /// Runs `f` on the calling thread inside this namespace, and returns to its own, also when `f` panics.
+    /// Runs `f` on the calling thread inside this namespace, and returns to the thread's own, even when `f`
+    /// panics.
     ///
     /// # Errors
-    /// [`NamespaceError::Enter`] if it is forbidden to go there, where `f` does not run; or to go back, where
-    /// the thread is still inside.
+    /// [`NamespaceError::Enter`] if the namespace may not be entered, in which case `f` does not run; or if
+    /// the thread may not return, in which case it is still inside.
     pub fn run<T>(&self, f: impl FnOnce() -> T) -> Result<T, NamespaceError> {
         let home = Self::current()?;
         self.enter()?;
@@ -124,13 +125,13 @@ impl Namespace {
     /// Starts a thread called `name` that runs `f` inside this namespace.
     ///
     /// # Errors
-    /// No thread, or one that may not enter; `f` does not run then.
+    /// If no thread can start, or it may not enter; `f` does not run then.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,
         f: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, NamespaceError> {
-        // A thread starts in the namespace of the one that starts it.
+        // A thread starts in the namespace of its creator.
         self.run(|| start(name, f))?
     }
 }

@@ -1,9 +1,9 @@
 //! Devices, addresses and routes of a network namespace, by rtnetlink.
 //!
-//! Source: netlink(7), rtnetlink(7), veth(4). One request is under way at a time, each asks for an
-//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; prefixes are checked by the
-//! kernel, whose own words stand in the error. A [`Netlink`] stays in the namespace of the thread that opened
-//! it. Cost: two system calls a request.
+//! Source: netlink(7), rtnetlink(7), veth(4). There is one request at a time, each asks for an
+//! acknowledgement, and each wait has a limit. Addresses are IPv4 or IPv6; the kernel checks prefixes, and
+//! errors quote its message. A [`Netlink`] stays in the namespace of the thread that opened it. Cost: two
+//! system calls a request.
 
 pub mod htb;
 mod monitor;
@@ -41,10 +41,10 @@ pub enum NetlinkError {
     /// A netlink socket cannot be opened.
     #[error("cannot open a netlink socket: {0}; a sandbox that forbids AF_NETLINK must allow it")]
     Open(Errno),
-    /// A request could not be sent, or its answer not be read.
+    /// A request could not be sent, or its answer could not be read.
     #[error("cannot {doing}: the netlink socket failed with {errno}")]
     Socket {
-        /// What was requested.
+        /// The request.
         doing: String,
         /// The error of the system call.
         errno: Errno,
@@ -52,45 +52,45 @@ pub enum NetlinkError {
     /// The kernel answered with an error.
     #[error("cannot {doing}: {errno}{}{}", also(.message), also(remedy(*.errno)))]
     Refused {
-        /// What was requested.
+        /// The request.
         doing: String,
         /// The error of the acknowledgement.
         errno: Errno,
-        /// The kernel's message; empty if it has none.
+        /// The kernel's message; empty if there is none.
         message: String,
     },
     /// The answer is malformed.
     #[error("cannot {doing}: the kernel's answer is not understood ({what})")]
     Malformed {
-        /// What was requested.
+        /// The request.
         doing: String,
         /// What is wrong with the answer.
         what: &'static str,
     },
-    /// An invalid device name.
+    /// A name is not valid for a device.
     #[error("`{0}` cannot name a network device: 1 to 15 bytes without `/`, `:` and white space")]
     Name(String),
-    /// A device that is not running yet.
+    /// A device does not run yet.
     #[error("`{device}` is not running after {limit}; both ends of a veth must be set up")]
     NotRunning {
         device: String,
-        /// The time that was waited.
+        /// How long the call waited.
         limit: Span,
     },
-    /// An address that is not in use yet.
+    /// An address is not in use yet.
     #[error("{address} is not in use after {limit}; its device must be up")]
     NotInUse {
         address: IpAddr,
-        /// The time that was waited.
+        /// How long the call waited.
         limit: Span,
     },
-    /// An offload that stays on.
+    /// An offload cannot be turned off.
     #[error("{offload} of `{device}` stays on; the device's driver cannot turn it off")]
     StaysOn { offload: &'static str, device: String },
 }
 
 impl NetlinkError {
-    /// Whether the kernel said that there is no such device.
+    /// Whether the kernel reports that there is no such device.
     #[must_use]
     pub const fn is_no_device(&self) -> bool {
         matches!(self, Self::Refused { errno: Errno::ENODEV, .. })
@@ -102,7 +102,7 @@ fn also(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// What to do about an error of the kernel.
+/// A remedy for an error of the kernel.
 const fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::EPERM | Errno::EACCES => {
@@ -136,20 +136,20 @@ pub struct VethEnd<'a> {
 pub enum Table {
     /// The table `main`.
     Main,
-    /// The table `local`, which is looked up first and holds the namespace's own addresses.
+    /// The table `local`, which is searched first and holds the namespace's own addresses.
     Local,
 }
 
-/// A route to `destination`/`length`, out of `device`, by way of `gateway` where there is one.
+/// A route to `destination`/`length`, out of `device`, through `gateway` if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// The first address of the destinations; bits behind the prefix are zero.
+    /// The first address of the destinations; bits after the prefix are zero.
     pub destination: IpAddr,
     /// The length of the prefix in bits; 0 is the default route.
     pub length: u8,
     /// The index of the device.
     pub device: u32,
-    /// The next router; without one the destinations are taken to be on the link.
+    /// The next router; without one the destinations are on the link.
     pub gateway: Option<IpAddr>,
     /// The table of the route.
     pub table: Table,
@@ -166,7 +166,7 @@ pub struct Device {
     pub is_running: bool,
     /// Whether ARP and neighbour discovery are off.
     pub no_arp: bool,
-    /// Whether it was set to take frames to the addresses of other hosts too.
+    /// Whether it was set to receive frames to the addresses of other hosts too.
     pub is_promiscuous: bool,
     /// The longest IP packet; 0 if the kernel does not report it.
     pub mtu: Bytes,
@@ -221,7 +221,7 @@ impl Netlink {
         self.find(message, format_args!("find the device `{name}`"))
     }
 
-    /// The device with this index, which keeps it when it gets another name.
+    /// The device with this index, which stays the same when the device is renamed.
     ///
     /// # Errors
     /// As for [`Self::device`].
@@ -241,7 +241,7 @@ impl Netlink {
         Ok(Device {
             index: link.header.index,
             is_up: has(LinkFlags::Up),
-            // The loopback device never has a state.
+            // The loopback device has no operational state.
             is_running: has(LinkFlags::Up) && (link.is_operational || has(LinkFlags::Loopback)),
             no_arp: has(LinkFlags::Noarp),
             is_promiscuous: has(LinkFlags::Promisc),
@@ -277,7 +277,7 @@ impl Netlink {
         self.set_flag(index, LinkFlags::Up, false, format_args!("set device {index} down"))
     }
 
-    /// Has a device take frames to the addresses of other hosts too, or not any more.
+    /// Sets whether a device receives frames to the addresses of other hosts too.
     ///
     /// # Errors
     /// The kernel's error.
@@ -286,7 +286,7 @@ impl Netlink {
         self.set_flag(index, LinkFlags::Promisc, on, doing)
     }
 
-    /// Deletes a device; of a pair of veths, both.
+    /// Deletes a device; deleting one end of a veth deletes both.
     ///
     /// # Errors
     /// The kernel's error, `EOPNOTSUPP` for a device of hardware.
@@ -297,9 +297,8 @@ impl Netlink {
         self.socket.request(RouteNetlinkMessage::DelLink(message), 0, doing).map(drop)
     }
 
-    /// Waits until packets pass the device called `name`. The end of a veth that was set up first comes into
-    /// use a moment after the other one was set up, in the background; what is sent before is lost
-    /// silently.
+    /// Waits until the device called `name` runs. The end of a veth that was set up first runs a moment after
+    /// the other one was set up, asynchronously; frames sent before are lost silently.
     ///
     /// # Errors
     /// [`NetlinkError::NotRunning`] after `limit`, or the kernel's error.
@@ -311,9 +310,9 @@ impl Netlink {
         Err(NetlinkError::NotRunning { device: name.to_owned(), limit })
     }
 
-    /// Waits until `address` is in use as an address of this namespace. IPv6 brings a new address into
-    /// use in the background, once its device is up, even without duplicate address detection; packets that
-    /// come before are lost silently. An IPv4 address is in use at once.
+    /// Waits until `address` is in use as an address of this namespace. The kernel takes an IPv6 address into
+    /// use asynchronously, once its device is up, even without duplicate address detection; packets that come
+    /// before are lost silently. An IPv4 address is in use at once.
     ///
     /// # Errors
     /// [`NetlinkError::NotInUse`] after `limit`, or the kernel's error.
@@ -335,7 +334,7 @@ impl Netlink {
         }
     }
 
-    /// Polls each millisecond until it is done or `limit` has passed; at least once.
+    /// Polls each millisecond until `is_done` or `limit` has passed; at least once.
     fn waited(
         &mut self,
         limit: Span,
@@ -345,15 +344,15 @@ impl Netlink {
             if is_done(self)? {
                 return Ok(true);
             }
-            // An interrupted wait is a shorter one.
+            // A wait that is interrupted is only shorter.
             let _ = poll(&mut [], PollTimeout::from(1u8));
         }
         Ok(false)
     }
 
     /// Turns ARP and neighbour discovery off on a device: every frame goes to the device's own hardware
-    /// address, so that the other end takes frames if it has the same one. Before the device is up: the
-    /// kernel then joins no IPv6 groups for neighbour discovery, and sends no reports about them.
+    /// address, so the other end needs the same one. Call it before the device is up: the kernel then joins
+    /// no IPv6 groups for neighbour discovery, and sends no reports about them.
     ///
     /// # Errors
     /// The kernel's error.
@@ -361,7 +360,7 @@ impl Netlink {
         self.set_flag(index, LinkFlags::Noarp, true, format_args!("do without ARP on device {index}"))
     }
 
-    /// Sets the largest IP packet of a device.
+    /// Sets the MTU of a device, the longest IP packet.
     ///
     /// # Errors
     /// The kernel's error: a veth takes 68 to 65535 B.
@@ -373,11 +372,11 @@ impl Netlink {
         )
     }
 
-    /// Gives a device an address; without duplicate address detection of IPv6. [`Self::wait_until_local`]
+    /// Adds an address to a device, without duplicate address detection of IPv6. [`Self::wait_until_local`]
     /// waits until it is in use.
     ///
     /// # Errors
-    /// The kernel's error, `EEXIST` if it has the address.
+    /// The kernel's error, `EEXIST` if the device has the address.
     pub fn add_address(&mut self, index: u32, address: IpAddr, length: u8) -> Result<(), NetlinkError> {
         let mut message = AddressMessage::default();
         message.header = AddressHeader {
@@ -401,7 +400,7 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// The kernel's error: the device is down, the gateway is not on a link, bits behind the prefix are
+    /// The kernel's error: the device is down, the gateway is not on a link, or bits after the prefix are
     /// set.
     pub fn add_route(&mut self, route: &Route) -> Result<(), NetlinkError> {
         let mut message = route_message(route.destination, route.length, route.device);
@@ -421,9 +420,9 @@ impl Netlink {
         )
     }
 
-    /// Makes every address of `destination`/`length` an address of this namespace ("AnyIP"); `loopback` is the
-    /// index of `lo`. With length 0 that is each address there is, so that routes to the others must be in
-    /// [`Table::Local`] as well: there the longer prefix wins, while [`Table::Main`] is no longer looked up.
+    /// Makes every address of `destination`/`length` an address of this namespace ("AnyIP"); `loopback` is
+    /// the index of `lo`. Length 0 covers all addresses, so routes to other hosts must be in [`Table::Local`]
+    /// as well: the longest prefix wins there, and [`Table::Main`] is no longer searched.
     ///
     /// # Errors
     /// The kernel's error.
@@ -511,12 +510,12 @@ const fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// The size as the kernel takes it; one that is too large stays too large, and is refused.
+/// The MTU for the kernel. A value that is too large saturates, and the kernel refuses it.
 fn mtu_of(mtu: Bytes) -> u32 {
     u32::try_from(mtu.get()).unwrap_or(u32::MAX)
 }
 
-/// `name`, if it is a valid device name: netdevice(7) has room for 15 bytes and a zero.
+/// Checks that `name` is a valid device name: netdevice(7) has room for 15 bytes and a zero.
 fn checked(name: &str) -> Result<String, NetlinkError> {
     let bad = |byte: u8| byte == b'/' || byte == b':' || byte == 0 || byte.is_ascii_whitespace();
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || matches!(name, "." | "..") || name.bytes().any(bad)

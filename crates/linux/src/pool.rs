@@ -1,16 +1,17 @@
 //! Frame buffers: a bounded number of one size, allocated once.
 //!
-//! Each is taken by an owner, the port that its frame comes in by. An owner can hold at most as many as are left to all, the
-//! dynamic threshold of A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet
-//! switches" (1998): one queue without a limit fills half of them, two a third each, and others still get some.
+//! An owner takes each buffer: the port by which its frame enters. An owner may hold at most as many as are
+//! free for all, the dynamic threshold of A. K. Choudhury and E. L. Hahne, "Dynamic queue length thresholds
+//! for shared-memory packet switches" (1998): one queue without a limit fills half of them, two fill a third
+//! each, and others still get some.
 //!
-//! Memory is taken when a buffer is first used: the system hands out zeroed pages on touch, and the buffer
+//! A buffer takes memory when it is first used: the system commits zeroed pages on touch, and the buffer
 //! given back last is taken next.
 
 use std::ops::Range;
 
-/// Where the frame starts in a buffer. Before it lie the header that packet sockets put before a frame and
-/// room for a VLAN tag that they took out.
+/// Where the frame starts in a buffer. In front of it is room for the header that packet sockets put before a
+/// frame, and for a VLAN tag that they took out.
 pub const HEAD: usize = 16;
 
 /// The number of a buffer.
@@ -22,20 +23,20 @@ pub struct BufferId(u32);
 pub struct Pool {
     memory: Vec<u8>,
     each: usize,
-    /// Given back, the last one last.
+    /// Free buffers, the one given back last at the end.
     free: Vec<BufferId>,
-    /// Who took each buffer last; those from here on were never used so far.
+    /// The last owner of each buffer; buffers from here on have never been used.
     owners: Vec<u16>,
-    /// How many each owner holds.
+    /// Number of buffers of each owner.
     held: Vec<u32>,
     count: u32,
 }
 
 impl Pool {
-    /// At most `count` buffers for frames of at most `longest` bytes.
+    /// A pool of at most `count` buffers for frames of at most `longest` bytes.
     #[must_use]
     pub fn new(count: u32, longest: usize) -> Self {
-        // Whole cache lines.
+        // Rounded to cache lines.
         let each = (HEAD + longest).next_multiple_of(64);
         let memory = vec![0; each * count as usize];
         Self { memory, each, free: Vec::new(), owners: Vec::new(), held: Vec::new(), count }
@@ -58,14 +59,15 @@ impl Pool {
         Some(buffer)
     }
 
-    /// How many more there are for `owner`, if it alone takes some: half of what is left beyond what it holds, rounded up.
+    /// How many more buffers `owner` could take, if it alone takes some: half of the free ones beyond those
+    /// that it holds, rounded up.
     #[must_use]
     pub fn room(&self, owner: u16) -> u32 {
         let held = self.held.get(usize::from(owner)).copied().unwrap_or(0);
         (self.count - self.used()).saturating_sub(held).div_ceil(2)
     }
 
-    /// Takes a buffer back. Each that was taken is given back once.
+    /// Gives a buffer back. Each buffer taken must be given back once.
     pub fn give_back(&mut self, buffer: BufferId) {
         debug_assert!(self.free.len() < self.owners.len());
         self.held[usize::from(self.owners[buffer.0 as usize])] -= 1;
@@ -85,11 +87,11 @@ impl Pool {
         &mut self.memory[start..start + self.each]
     }
 
-    /// Where these bytes of a buffer are, for a system call that is given many of them. Nothing is borrowed: it holds until
-    /// bytes of the pool are next referred to.
+    /// A pointer to these bytes of a buffer, for a system call that takes many of them. Nothing is borrowed:
+    /// the pointer is valid until bytes of the pool are next referenced.
     ///
     /// # Panics
-    /// If the buffer has no such bytes: it is of another pool, or the range of another frame.
+    /// If the buffer has no such bytes, because it is of another pool, or the range of another frame.
     pub fn pointer(&mut self, buffer: BufferId, range: &Range<usize>) -> *mut u8 {
         let start = buffer.0 as usize * self.each;
         let is_there = range.start <= range.end && range.end <= self.each && start < self.memory.len();
@@ -103,13 +105,13 @@ impl Pool {
         self.each - HEAD
     }
 
-    /// Whether more than half are in use: ports should not keep spare ones.
+    /// Whether more than half of the buffers are in use: ports should then keep no spare ones.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         self.used() > self.count / 2
     }
 
-    /// Buffers in use.
+    /// Number of buffers in use.
     #[must_use]
     pub fn used(&self) -> u32 {
         (self.owners.len() - self.free.len()) as u32
@@ -141,7 +143,7 @@ mod tests {
         let mine = [0; 3].map(|owner| pool.take(owner).unwrap());
         assert_eq!((pool.take(0), pool.room(7)), (None, 2));
         let others = [pool.take(7).unwrap(), pool.take(7).unwrap()];
-        // One is left, for an owner that holds none.
+        // One buffer is left, for an owner that holds none.
         assert_eq!((pool.take(0), pool.take(7), pool.room(1)), (None, None, 1));
         pool.give_back(mine[0]);
         others.into_iter().for_each(|buffer| pool.give_back(buffer));

@@ -1,16 +1,18 @@
 //! A packet socket on one interface: frames in and out, in batches.
 //!
-//! packet(7) with PACKET_VNET_HDR: a header before each frame says whether its checksum is still to be
-//! finished, which is passed through untouched, and whether it is a super-packet of segmentation offload,
-//! which is cut into its segments, because as one packet it would make every queue and share wrong. A VLAN
-//! tag that the kernel took out comes in auxiliary data and is put back.
+//! Source: packet(7) with PACKET_VNET_HDR. A header before each frame says whether its checksum is
+//! unfinished, which is passed on untouched, and whether it is a super-packet of segmentation offload.
+//! Super-packets are cut into their segments, because as one packet they would make every queue and share
+//! wrong. A VLAN tag that the kernel took out comes in auxiliary data and is put back.
 //!
-//! Consecutive segments of a TCP connection leave as one super-packet, where the device takes such ([`merge`]).
+//! Consecutive segments of a TCP connection leave as one super-packet, if the device takes super-packets
+//! ([`merge`]).
 //!
-//! Frames come in by memory shared with the kernel ([`RingSize`]), from which they are copied to buffers, or by system calls into
-//! buffers, and are written from those without a copy of ours. What of a super-packet does not fit into its buffer comes in an area of
-//! the port's own, which takes memory only then. Cost: a system call per batch of up to [`BATCH`] frames that leave or come in without such memory,
-//! and what the kernel takes for each; a copy of each super-packet.
+//! Frames enter by memory shared with the kernel ([`RingSize`]), from which they are copied to buffers, or by
+//! system calls into buffers, and leave from buffers without another copy. The part of a super-packet that
+//! does not fit into its buffer goes to an area of the port, which takes memory only then. Cost: a system
+//! call per batch of up to [`BATCH`] frames that leave, or enter without such memory, plus the kernel's work
+//! for each frame; a copy of each super-packet.
 
 #![expect(unsafe_code, reason = "recvmmsg(2), sendmmsg(2) and packet(7): reused buffers, shared memory")]
 
@@ -47,19 +49,19 @@ mod tag;
 pub use errors::{Sent, count_received, send_all};
 pub use ring::RingSize;
 
-/// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
+/// Maximum of frames in a system call. Chosen: measured from 1 to 256, values above 64 gain nothing.
 pub const BATCH: usize = 64;
-/// Asked for; without privilege the system gives what net.core.rmem_max says.
+/// Receive buffer in bytes; without privilege the system grants at most net.core.rmem_max.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
-/// In the header before a frame.
+/// Offset in the header before a frame.
 const GSO_TYPE: usize = 1;
-/// A control message with `struct tpacket_auxdata`, of 20 bytes.
+/// Bytes of a control message with `struct tpacket_auxdata`, which has 20 bytes.
 const CONTROL: usize = 48;
 
-/// A frame that came in.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// Where it is.
+    /// The buffer that holds the frame.
     pub buffer: BufferId,
     /// Where it begins in the buffer.
     pub start: u8,
@@ -70,23 +72,23 @@ pub struct Received {
 /// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounts {
-    /// Frames that came in and were handed on.
+    /// Frames received and handed on.
     pub received: u64,
-    /// Frames that went out, those in super-packets counted one by one.
+    /// Frames sent, including each frame in super-packets.
     pub sent: u64,
-    /// Super-packets that went out, of consecutive segments merged for the device, which are among `sent`.
+    /// Super-packets sent, of consecutive segments merged for the device; `sent` includes their segments.
     pub merged: u64,
-    /// Came in longer than a buffer.
+    /// Frames longer than a buffer, dropped.
     pub oversize: u64,
-    /// Super-packets of segmentation offload that were cut into segments, which are among `received`.
+    /// Super-packets of segmentation offload that were cut into segments; `received` includes these.
     pub segmented: u64,
     /// Super-packets that could not be cut.
     pub super_packets: u64,
-    /// Lost by the kernel because they were not read in time, and segments for which no buffer was free.
+    /// Frames that the kernel lost because they were not read in time, and segments without a free buffer.
     pub missed: u64,
-    /// Refused by the device.
+    /// Frames that the device refused.
     pub unsent: u64,
-    /// Times that the device said it was down.
+    /// How often the device reported that it was down.
     pub down: u64,
 }
 
@@ -110,7 +112,7 @@ impl std::ops::AddAssign for PortCounts {
 pub struct PortError {
     /// The index of the interface.
     pub interface: u32,
-    /// What was tried.
+    /// The step that failed.
     pub step: &'static str,
     /// The error of the system call.
     pub source: io::Error,
@@ -130,27 +132,28 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Port {
     socket: OwnedFd,
     counts: PortCounts,
-    /// Buffers that the next frames are read into.
+    /// Buffers for the next frames.
     spare: Vec<BufferId>,
     messages: Vec<libc::mmsghdr>,
-    /// Of all messages, one after the other.
+    /// The vectors of all messages, one after the other.
     vectors: Vec<libc::iovec>,
     plan: Plan,
     consent: Consent,
     interface: u32,
-    /// For each message, as a buffer would hold it: where a super-packet is put together.
+    /// For each message an area in which a super-packet is put together, as in a buffer.
     overflow: Vec<u8>,
     control: Vec<[u64; CONTROL / 8]>,
-    /// What frames come in by, if it is not the queue of the socket.
+    /// The ring by which frames enter, if they do not enter by the queue of the socket.
     ring: Option<Ring>,
-    /// Of the plan.
+    /// Steps of the plan.
     steps: Vec<Step>,
-    /// What many frames leave by, if it is not the socket.
+    /// The ring by which many frames leave, if they do not leave by the socket.
     send_ring: Option<SendRing>,
 }
 
-// SAFETY: the pointers in `messages` and `vectors` lead to what the port itself holds and to buffers; they are set before
-// each call and followed until the next use of the port at most. Those of the rings are to mappings of the process.
+// SAFETY: the pointers in `messages` and `vectors` lead to memory of the port and to buffers; they are set
+// before each call and followed at most until the next use of the port. The pointers of the rings are to
+// mappings of the process.
 unsafe impl Send for Port {}
 
 impl std::fmt::Debug for Port {
@@ -163,7 +166,7 @@ impl std::fmt::Debug for Port {
 }
 
 impl Port {
-    /// The hardware address of the interface; zeros if it has none of six bytes, as a tunnel.
+    /// The hardware address of the interface; zeros if it does not have six bytes, as a tunnel.
     #[must_use]
     pub fn hardware(&self) -> [u8; 6] {
         let name = getsockname::<LinkAddr>(self.socket.as_raw_fd());
@@ -173,13 +176,14 @@ impl Port {
     /// Opens the interface with this index, of the calling thread's network namespace, for all frames.
     ///
     /// # Errors
-    /// If the system refuses; mostly for want of CAP_NET_RAW.
+    /// If the system refuses; mostly for lack of CAP_NET_RAW.
     pub fn open(interface: u32) -> Result<Self, PortError> {
         Self::open_with(interface, None)
     }
 
-    /// Opens the interface as [`open`](Self::open) does, for frames that come in and leave by memory shared with the kernel, which spares most of what
-    /// receiving one by one costs, and a part of what sending does. Where the system refuses that, it is a port [without](Self::has_ring).
+    /// Opens the interface like [`open`](Self::open), with memory shared with the kernel for frames in both
+    /// directions, which saves most of the cost of receiving frames one by one, and a part of that of
+    /// sending. If the system refuses the memory, the port works [without](Self::has_ring).
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -189,7 +193,7 @@ impl Port {
         Ok(port)
     }
 
-    /// Whether frames come in by memory shared with the kernel.
+    /// Whether frames enter by memory shared with the kernel.
     #[must_use]
     pub const fn has_ring(&self) -> bool {
         self.ring.is_some()
@@ -201,7 +205,7 @@ impl Port {
         set_send_options(&socket).map_err(|(step, source)| fail(step)(source))?;
         for (option, step) in [
             (libc::PACKET_AUXDATA, "PACKET_AUXDATA"),
-            // What this socket sends must not come back to it.
+            // Frames that this socket sends must not return to it.
             (libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING"),
         ] {
             set_option(&socket, libc::SOL_PACKET, option, &1_i32).map_err(fail(step))?;
@@ -210,7 +214,7 @@ impl Port {
             set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)
                 .map_err(fail("SO_RCVBUF"))?;
         }
-        // Before frames come.
+        // Before frames arrive.
         let ring = size.and_then(|size| Ring::new(&socket, size).ok());
         bind(&socket, interface, libc::ETH_P_ALL as u16).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {
@@ -240,18 +244,19 @@ impl Port {
         })
     }
 
-    /// Buffers for frames, those that `owner` could take counted.
+    /// Number of buffers that the port holds for frames, plus those that `owner` could take.
     #[must_use]
     pub fn room(&self, owner: u16, pool: &Pool) -> usize {
         self.spare.len() + pool.room(owner) as usize
     }
 
-    /// Gives the buffers back that it holds for frames to come.
+    /// Gives back the buffers that it holds for frames.
     pub fn close(mut self, pool: &mut Pool) {
         self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
     }
 
-    /// Its counters so far. Where the kernel has stopped to fill the ring, that is made anew, so call this some times a second.
+    /// The counters so far. If the kernel has stopped filling the ring, the ring is recreated, so call this
+    /// some times a second.
     pub fn counts(&mut self) -> PortCounts {
         let missed = newly_missed(&self.socket);
         self.counts.missed += missed;
@@ -268,15 +273,16 @@ impl AsFd for Port {
     }
 }
 
-/// Whether the checksum of the frame in this buffer is still to be made, by the device that sends it: it comes from a host
-/// of this machine.
+/// Whether the checksum of the frame in this buffer is unfinished, for the device that sends it to compute:
+/// the frame comes from a host of this machine.
 #[must_use]
 pub fn has_unfinished_checksum(buffer: &[u8]) -> bool {
     buffer.first().is_some_and(|flags| flags & NEEDS_CHECKSUM != 0)
 }
 
-/// Points messages at so many of the vectors each, and at a control block each. The pointers come from where these lie and not
-/// from references, which would end those made before; they hold until either is referred to again.
+/// Points each message at `each` vectors and at a control block. The pointers are derived from raw addresses,
+/// not from references, which would invalidate earlier ones; they are valid until either vector is next
+/// referenced.
 fn point(
     messages: &mut [libc::mmsghdr],
     mut vectors: *mut libc::iovec,
@@ -293,7 +299,7 @@ fn point(
     }
 }
 
-/// Where a frame is in its buffer.
+/// The range of a frame in its buffer.
 fn range(frame: &Received) -> Range<usize> {
     let start = usize::from(frame.start);
     start..start + usize::from(frame.length)

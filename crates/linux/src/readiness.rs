@@ -1,6 +1,6 @@
-//! Which ports have frames: epoll(7), so that the cost depends on the ports with frames and not on all.
+//! Ports that have frames, by epoll(7), so that the cost depends on the ports with frames and not on all.
 //!
-//! Waiting is ppoll(2) on the epoll descriptor, with a nanosecond deadline, which epoll_wait(2) has not.
+//! The wait is ppoll(2) on the epoll descriptor, because epoll_wait(2) has no deadline in nanoseconds.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use crate::clock::timespec;
 
-/// Maximum of descriptors that one wait reports; the next reports the others. Chosen: 3 kB.
+/// Maximum of descriptors that one wait reports; the next wait reports the others. Chosen: 3 kB.
 const MAX_EVENTS: usize = 256;
 
 /// Descriptors by number.
@@ -22,7 +22,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Of nothing.
+    /// No descriptors.
     ///
     /// # Errors
     /// If the system has no more descriptors.
@@ -31,23 +31,23 @@ impl Readiness {
         Ok(Self { epoll, events: vec![EpollEvent::empty(); MAX_EVENTS] })
     }
 
-    /// Watches `fd`, which is reported as `number`.
+    /// Polls `fd`, which is reported as `number`.
     ///
     /// # Errors
-    /// If the system cannot.
+    /// If the system cannot poll it.
     pub fn add(&self, number: u32, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))
     }
 
-    /// Watches `fd`, which is reported as `number` once each time that something comes, whether it is read or not.
+    /// Polls `fd`, which is reported as `number` once for each arrival, whether it is read or not.
     ///
     /// # Errors
-    /// If the system cannot.
+    /// If the system cannot poll it.
     pub fn add_arrivals(&self, number: u32, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, number.into()))
     }
 
-    /// Stops watching `fd`, also for errors, which would end every wait.
+    /// Stops polling `fd`, including its errors, which would end every wait.
     ///
     /// # Errors
     /// If it was not added.
@@ -55,11 +55,11 @@ impl Readiness {
         self.epoll.delete(fd)
     }
 
-    /// Waits until a port has frames or `wake` is readable, at most for `span`; for ever without one. Puts the
-    /// numbers of ports that have frames into `ready`. Whether `wake` is readable.
+    /// Waits until a port has frames or `wake` is readable, at most for `span`; for ever without one. Adds
+    /// the numbers of ports that have frames to `ready`. Returns whether `wake` is readable.
     ///
     /// # Errors
-    /// If waiting fails. That a signal came is no failure.
+    /// If waiting fails. A signal is no failure.
     pub fn wait(
         &mut self,
         span: Option<Span>,
@@ -78,7 +78,7 @@ impl Readiness {
         let [has_frames, is_woken] = polled.map(|fd| fd.any().unwrap_or(false));
         if has_frames {
             let found = self.epoll.wait(&mut self.events, EpollTimeout::ZERO)?;
-            // As they were numbered above.
+            // These are the numbers given above.
             ready.extend(self.events[..found].iter().map(|event| event.data() as u32));
         }
         Ok(wake.is_some() && is_woken)

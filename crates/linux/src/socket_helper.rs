@@ -1,13 +1,14 @@
-//! The process that stays in the host's network namespace and opens sockets there, which it hands over.
+//! The helper: a process that stays in the host's network namespace, opens sockets there and hands them over.
 //!
 //! Source: unix(7) (`SOCK_SEQPACKET`, `SCM_RIGHTS`), fork(2), `PR_SET_PDEATHSIG` of prctl(2). It is forked
-//! before the caller enters its user namespace and starts threads, so it has the caller's rights, no more. It
-//! knows addresses only and looks no name up; a connection is begun and not waited for, so that no request
-//! waits for the network. It ends when its socket closes, and is killed when the thread that forked it ends.
+//! before the caller enters its user namespace and starts threads, so it has exactly the caller's rights. It
+//! handles addresses only and looks no names up. It starts connections without waiting for them, so that no
+//! request waits for the network. It ends when its socket closes, and is killed when the thread that forked
+//! it ends.
 //!
-//! A request is 24 bytes, an answer an error number and one descriptor; both ends are one program, so there
-//! are no versions. One request is under way at a time. Cost: four system calls here, two there, two switches
-//! between processes; 76 us measured on two busy cores.
+//! A request has 24 bytes; an answer is an error number and one descriptor. Both ends are one program, so
+//! there are no versions. There is one request at a time. Cost: four system calls here, two there, two
+//! switches between processes; 76 us measured on two busy cores.
 #![expect(unsafe_code, reason = "fork(2), _exit(2), close_range(2), and descriptors that come by SCM_RIGHTS")]
 
 use std::fs::File;
@@ -31,7 +32,7 @@ use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, g
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 const UDP: u8 = libc::IPPROTO_UDP as u8;
 
-/// What goes by sockets.
+/// The transport protocol of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Streams.
@@ -40,24 +41,24 @@ pub enum Transport {
     Udp,
 }
 
-/// A request: the protocol's number, a zero, the port, the scope of a link-local address, the address as one
-/// of IPv6. Big endian.
+/// Bytes of a request: the protocol's number, a zero, the port, the scope of a link-local address, and the
+/// address, as an IPv6 one. Big-endian.
 const REQUEST: usize = 24;
-/// How long an answer is waited for, in seconds. Chosen: only a helper that was stopped takes as long.
+/// How long to wait for an answer, in seconds. Chosen: only a helper that was stopped takes longer.
 const LIMIT: i64 = 2;
 
-/// No helper process.
+/// Why there is no helper process.
 #[derive(Debug, thiserror::Error)]
 pub enum HelperError {
-    /// No pair of sockets to talk by.
+    /// The pair of sockets to it cannot be created.
     #[error("cannot make a socket pair for the helper process: {0}")]
     Sockets(Errno),
-    /// No process.
+    /// The process cannot be forked.
     #[error("cannot fork the helper process: {0}")]
     Fork(Errno),
 }
 
-/// The helper process, as its parent sees it. Dropped, the process ends.
+/// The helper process, as its parent sees it. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Helper {
     socket: OwnedFd,
@@ -65,8 +66,8 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Forks the helper, which stays in the calling thread's network namespace: before a namespace is entered
-    /// and before there is a second thread. It is killed when the calling *thread* ends.
+    /// Forks the helper, which stays in the calling thread's network namespace. Call it before a namespace is
+    /// entered and before there is a second thread. The helper is killed when the calling *thread* ends.
     ///
     /// # Errors
     /// If there are no descriptors or processes left.
@@ -76,36 +77,34 @@ impl Helper {
             .map_err(HelperError::Sockets)?;
         setsockopt(&ours, ReceiveTimeout, &TimeVal::new(LIMIT, 0)).map_err(HelperError::Sockets)?;
         let parent = Pid::this();
-        // SAFETY: in a process with one thread, as the documentation asks for, no lock is held by another
-        // thread. With more, the child takes no lock but the allocator's, which the C library makes usable
-        // in the child.
+        // SAFETY: in a process with one thread, as documented, no other thread holds a lock. With more, the
+        // child takes no lock except the allocator's, which the C library makes usable in the child.
         match unsafe { fork() }.map_err(HelperError::Fork)? {
             ForkResult::Parent { child } => Ok(Self { socket: ours, process: child }),
             ForkResult::Child => {
-                // No destructor of the parent's may run here, and nothing that it has yet to print be
-                // printed.
+                // No destructor of the parent may run here, and none of its buffered output be printed.
                 let _ = catch_unwind(AssertUnwindSafe(|| serve(&theirs, parent)));
-                // SAFETY: ends the process.
+                // SAFETY: the call ends the process.
                 unsafe { libc::_exit(0) }
             }
         }
     }
 
-    /// The process.
+    /// The number of the process.
     #[must_use]
     pub const fn id(&self) -> Pid {
         self.process
     }
 
-    /// A socket in the host's namespace that does not block: of TCP with a connection to `to` under way, of
-    /// UDP connected to `to`.
+    /// A non-blocking socket in the host's namespace: for TCP with a connection to `to` in progress, for UDP
+    /// connected to `to`.
     ///
     /// # Errors
-    /// What the system said; `EPIPE` if the helper has ended, `EAGAIN` if it does not answer. It is not asked
-    /// again then: the next answer would be the one that is late.
+    /// The system's error; `EPIPE` if the helper has ended, `EAGAIN` if it does not answer. It gets no more
+    /// requests then: the next answer would be the late one.
     pub fn open(&self, transport: Transport, to: SocketAddr) -> Result<OwnedFd, Errno> {
         let (answer, descriptor) = self.exchange(&encode(transport, to)).inspect_err(|_| {
-            // Each request after this meets EPIPE, and the helper the end.
+            // Further requests fail with EPIPE, and the helper sees the end.
             let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
         })?;
         match (descriptor, answer.map(i32::from_be_bytes)) {
@@ -115,8 +114,8 @@ impl Helper {
         }
     }
 
-    /// Sends a request and waits for its answer: an error number, none if there is no whole one, and what came
-    /// with it.
+    /// Sends a request and waits for its answer: an error number, none if the answer is incomplete, and the
+    /// descriptor that came with it.
     fn exchange(&self, request: &[u8]) -> Result<(Option<[u8; 4]>, Option<OwnedFd>), Errno> {
         let socket = self.socket.as_raw_fd();
         sendmsg::<()>(socket, &[IoSlice::new(request)], &[], MsgFlags::MSG_NOSIGNAL, None)?;
@@ -129,17 +128,16 @@ impl Helper {
             ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
             _ => None,
         });
-        // SAFETY: the kernel has just made this descriptor for us, and nothing else owns it.
+        // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         let descriptor = descriptor.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(((length == answer.len()).then_some(answer), descriptor))
     }
 
-    /// Whether the host has a way to the Internet over IPv6. Where it has none, the command must have none
-    /// either: its connections would be accepted, and reset, instead of being tried over IPv4. No packet is
-    /// sent.
+    /// Whether the host has a route to the Internet over IPv6. If not, the command must have none either: its
+    /// connections would be accepted, and reset, instead of being tried over IPv4. No packet is sent.
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
-        // Of the addresses for documentation (RFC 3849), which only a default route covers.
+        // An address for documentation (RFC 3849), which only a default route covers.
         let address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
         self.open(Transport::Udp, SocketAddr::new(address.into(), 9)).is_ok()
     }
@@ -147,7 +145,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // It keeps nothing that should end in order. No other process reaps it.
+        // The helper has no state to save. No other process reaps it.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }
@@ -186,14 +184,14 @@ fn decode(request: &[u8]) -> Option<(Transport, SocketAddr)> {
     }
 }
 
-/// What the helper does until its end.
+/// Serves requests until the end.
 fn serve(socket: &OwnedFd, parent: Pid) {
-    // A terminal's keys, and its end, are the parent's business. A leader of a session may not become one
-    // again, and a new process is none.
+    // Keys and hang-ups of a terminal are the parent's business. The call fails only for a process group
+    // leader, which a new process is not.
     let _ = setsid();
     let _ = SigSet::empty().thread_set_mask();
     let _ = set_pdeathsig(Signal::SIGKILL);
-    // A parent that died before the line above sends no signal any more.
+    // A parent that died before the call above sends no signal any more.
     if getppid() != parent || close_all_but(socket).is_err() {
         return;
     }
@@ -205,7 +203,7 @@ fn serve(socket: &OwnedFd, parent: Pid) {
             Err(Errno::EINTR) => continue,
             Err(_) => return,
         };
-        // The other end was closed. An empty message would look alike, and is none of ours.
+        // The other end was closed. An empty message would look the same, but none is sent.
         if length == 0 {
             return;
         }
@@ -229,21 +227,20 @@ fn close_all_but(socket: &OwnedFd) -> Result<(), Errno> {
     dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    // Before the range is closed: its owner would close it a second time.
+    // Before the range is closed; otherwise its owner would close it a second time.
     drop(null);
     let keep = socket.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, keep.saturating_sub(1)), (keep + 1, u32::MAX)] {
         if first <= last {
-            // SAFETY: takes integers. The owners of these descriptors are copies of the parent's, which are
-            // not used nor dropped in this process. Before Linux 5.9 they stay open: the end comes as it
-            // would.
+            // SAFETY: takes integers. The owners of these descriptors are copies of the parent's, which this
+            // process neither uses nor drops. Before Linux 5.9 they stay open, and the helper still ends.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     }
     Ok(())
 }
 
-/// A socket of the calling thread's namespace.
+/// A socket in the calling thread's namespace.
 fn open_here(transport: Transport, to: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let kind = match transport {
@@ -304,11 +301,11 @@ mod tests {
             Errno::from_raw(i32::from_be_bytes(answer))
         };
         let good = encode(Transport::Udp, "127.0.0.1:9".parse().unwrap());
-        // Too short, too long, and of a protocol that is none.
+        // Too short, too long, and with an unknown protocol.
         assert_eq!(send(&[UDP]), Errno::EINVAL);
         assert_eq!(send(&[good, good].concat()), Errno::EINVAL);
         assert_eq!(send(&[0xff; REQUEST]), Errno::EINVAL);
-        // Nothing is sent by connecting a socket for datagrams.
+        // Connecting a datagram socket sends nothing.
         helper.open(Transport::Udp, "127.0.0.1:9".parse().unwrap()).unwrap();
     }
 
@@ -321,7 +318,7 @@ mod tests {
         kill(helper.process, Signal::SIGSTOP).unwrap();
         assert_eq!(open(10).unwrap_err(), Errno::EAGAIN);
         kill(helper.process, Signal::SIGCONT).unwrap();
-        // Not the socket to port 10.
+        // This is not the socket to port 10.
         assert_eq!(open(11).unwrap_err(), Errno::EPIPE);
     }
 }

@@ -1,4 +1,4 @@
-//! Options of TCP sockets and `TCP_INFO`, as far as `nix` does not have them. Source: tcp(7).
+//! Options of TCP sockets and `TCP_INFO` that `nix` does not have. Source: tcp(7).
 
 mod info;
 mod option;

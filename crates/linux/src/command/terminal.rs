@@ -1,8 +1,8 @@
-//! Who is in the foreground of the terminal: the caller's process group, or that of a command.
+//! The foreground of the terminal: the caller's process group, or that of a command.
 //!
-//! Source: tcsetpgrp(3), and "Job control" of POSIX (General Terminal Interface, 11.1.4). A command in another
-//! process namespace cannot stay in the caller's group: it does not see its number, and a shell that does not
-//! know its own group cannot control jobs.
+//! Source: tcsetpgrp(3), and "Job control" of POSIX (General Terminal Interface, 11.1.4). A command in
+//! another process namespace cannot stay in the caller's group: it cannot see its number, and a shell that
+//! does not know its own group cannot control jobs.
 
 use std::cell::Cell;
 use std::io;
@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-/// The foreground of the terminal that is the standard input. Dropped, the caller's group has it again.
+/// The foreground of the terminal that is the standard input. When dropped, the caller's group gets it back.
 #[derive(Debug)]
 pub(super) struct Foreground {
     terminal: OwnedFd,
@@ -28,23 +28,23 @@ impl Foreground {
         Some(Self { terminal, caller: getpgrp(), is_given: Cell::new(false) })
     }
 
-    /// The terminal, for a command that takes the foreground as it starts; none if the caller's group does not
-    /// have it to give.
+    /// The terminal, for a command that takes the foreground as it starts; none if the caller's group does
+    /// not have it.
     pub fn to_command(&self) -> io::Result<Option<OwnedFd>> {
         self.is_given.set(tcgetpgrp(&self.terminal) == Ok(self.caller));
         self.is_given.get().then(|| self.terminal.try_clone()).transpose()
     }
 
-    /// Gives it to another group, if the caller's has it.
+    /// Gives the foreground to another group, if the caller's group has it.
     pub fn give(&self, group: Pid) {
         let has = tcgetpgrp(&self.terminal) == Ok(self.caller);
         self.is_given.set(has && set_foreground(&self.terminal, group).is_ok());
     }
 
-    /// Takes it back, if it was given.
+    /// Takes the foreground back, if it was given.
     pub fn take_back(&self) {
         if self.is_given.replace(false) {
-            // A terminal that was closed has none.
+            // A closed terminal has no foreground.
             let _ = set_foreground(&self.terminal, self.caller);
         }
     }
@@ -56,9 +56,9 @@ impl Drop for Foreground {
     }
 }
 
-/// Puts `group` into the foreground, also from the background. It makes system calls only.
+/// Puts `group` into the foreground, even when the caller is in the background. Makes only system calls.
 pub(super) fn set_foreground(terminal: impl AsFd, group: Pid) -> Result<(), Errno> {
-    // Which would stop those in the background who ask.
+    // SIGTTOU would stop a caller in the background.
     let before = SigSet::from(Signal::SIGTTOU).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let done = tcsetpgrp(terminal, group);
     before.thread_set_mask()?;

@@ -1,23 +1,23 @@
 //! The settings under `/proc/sys/net`, which belong to the network namespace of the thread that writes them.
 //!
 //! Source: proc_sys_net(5), Documentation/networking/ip-sysctl. A process with CAP_NET_ADMIN in the user
-//! namespace that owns the network namespace may write them, so that no root is needed. Where `/proc/sys` is
+//! namespace that owns the network namespace may write them without being root. Where `/proc/sys` is
 //! read-only, as in most containers, they keep their values.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// A setting that cannot be read or written.
+/// Why a setting cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
-    /// Not a setting of the network.
+    /// The name is not a setting of the network.
     #[error("`{0}` is no setting of the network: it must look like `net/ipv4/ip_forward`")]
     Name(String),
     /// The file cannot be read or written.
     #[error("cannot {doing} /proc/sys/{name}: {error}{}", remedy(.error))]
     Io {
-        /// `read`, or `write` and what.
+        /// `read`, or `write` and the value.
         doing: String,
         /// The setting.
         name: String,
@@ -39,7 +39,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Writes the setting `name`, such as `net/ipv4/ip_forward`, in the namespace of the calling thread.
+/// Writes the setting `name`, for example `net/ipv4/ip_forward`, in the namespace of the calling thread.
 ///
 /// # Errors
 /// A name that is not below `net/`, or the error of the file.
@@ -62,12 +62,12 @@ pub fn sysctl(name: &str) -> Result<String, SysctlError> {
     }
 }
 
-/// Keeps the kernel from sending IPv6 packets of its own accord on `device`, of the namespace of the calling
-/// thread: no link-local address (and so no reports of groups), no router solicitations, no detection of
-/// duplicates; advertisements are not listened to. Before the device is up.
+/// Keeps the kernel from sending IPv6 packets of its own on `device`, in the namespace of the calling thread:
+/// no link-local address (and so no reports of groups), no router solicitations, no duplicate address
+/// detection; router advertisements are ignored. Call it before the device is up.
 ///
 /// # Errors
-/// As for [`set_sysctl`]; a kernel without IPv6 is quiet and no error.
+/// As for [`set_sysctl`]. A kernel without IPv6 sends none, which is no error.
 pub fn silence_ipv6(device: &str) -> Result<(), SysctlError> {
     // `addr_gen_mode` 1 is "none": IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
     let quiet = [
@@ -84,7 +84,7 @@ pub fn silence_ipv6(device: &str) -> Result<(), SysctlError> {
     quiet.iter().try_for_each(|(name, value)| set_sysctl(&format!("net/ipv6/conf/{device}/{name}"), value))
 }
 
-/// The file of a setting: below `net/`, and never above it.
+/// The file of a setting: below `net/`, never above it.
 fn path(name: &str) -> Result<PathBuf, SysctlError> {
     let mut parts = name.split('/');
     let is_inside = parts.next() == Some("net")

@@ -1,8 +1,9 @@
-//! A user namespace, in which an ordinary user has the rights over networks of their own; or why not.
+//! A user namespace, in which an ordinary user has rights over their own networks; or the reason why there is
+//! none.
 //!
 //! Source: user_namespaces(7), unshare(2), sysctl documentation of the distributions that forbid it. One user
-//! and one group are mapped, which the kernel lets every user do for their own; `setgroups` is denied, as it
-//! must be for that. Each kind of namespace is asked for by itself, so that a refusal says which one it was.
+//! and one group are mapped, which the kernel lets every user do for their own if `setgroups` is denied. Each
+//! kind of namespace is created by a call of its own, so that a refusal shows which one it was.
 
 use std::fmt;
 use std::fs;
@@ -12,8 +13,8 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-/// Who the caller is inside of the user namespace. Either has all rights until it executes a program; after
-/// that only root has.
+/// The caller's user inside the user namespace. Either has all rights until it executes a program; after that
+/// only root has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// User and group 0: programs have all rights over the namespaces inside.
@@ -22,12 +23,12 @@ pub enum Identity {
     Caller,
 }
 
-/// What is set apart from the rest of the system, besides users.
+/// The namespaces to create, besides the user namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Isolation {
-    /// Who the caller is inside.
+    /// The caller's user inside.
     pub identity: Identity,
-    /// A network namespace with nothing but a loopback device that is down.
+    /// A network namespace with only a loopback device, which is down.
     pub network: bool,
     /// A mount namespace; its mounts are not private yet ([`super::make_mounts_private`]).
     pub mounts: bool,
@@ -46,7 +47,7 @@ pub enum Step {
     Mounts,
 }
 
-/// The user namespace that the system refuses. The process may be inside of it halfway: it should end.
+/// The user namespace that the system refuses. The process may have entered a part of it, and should end.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot make {step} ({errno}): {why}")]
 pub struct EnterError {
@@ -54,11 +55,11 @@ pub struct EnterError {
     pub step: Step,
     /// The error of the system call.
     pub errno: Errno,
-    /// Why, as far as it is known.
+    /// The reason, as far as it is known.
     pub why: Why,
 }
 
-/// What of the system decides about user namespaces; `None` for a setting that it does not have.
+/// Settings of the system that concern user namespaces; `None` for a setting that it does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// `/proc/sys/user/max_user_namespaces`.
@@ -71,13 +72,13 @@ pub struct Settings {
     pub unprivileged_clone: Option<u64>,
     /// `/proc/sys/kernel/apparmor_restrict_unprivileged_userns`, of Ubuntu.
     pub apparmor_restricts: Option<u64>,
-    /// The threads of this process.
+    /// Number of threads of this process.
     pub threads: Option<u64>,
-    /// The seccomp mode of this process; 2 is a filter, as containers have.
+    /// The seccomp mode of this process; 2 is a filter, as in containers.
     pub seccomp: Option<u64>,
 }
 
-/// Why there is no user namespace; the text says what to do.
+/// Why there is no user namespace; the text includes a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The process has several threads.
@@ -88,17 +89,17 @@ pub enum Why {
     LimitIsReached(&'static str),
     /// Debian's switch is off.
     CloneIsOff,
-    /// Ubuntu's AppArmor takes the rights inside away.
+    /// Ubuntu's AppArmor removes the rights inside.
     AppArmor,
-    /// A filter of system calls, as containers have.
+    /// A filter of system calls forbids it, as in containers.
     Seccomp,
-    /// The caller is in a chroot, or is a user that its own namespace does not know.
+    /// The caller is in a chroot, or its namespace does not map its user.
     Chroot,
-    /// The kernel was built without.
+    /// The kernel was built without it.
     NotBuilt(Step),
-    /// `/proc` is not there.
+    /// `/proc` is missing.
     NoProc,
-    /// Something else.
+    /// Another reason.
     Unknown,
 }
 
@@ -151,8 +152,8 @@ impl fmt::Display for Why {
     }
 }
 
-/// Enters a new user namespace, and what else `isolation` asks for, with the whole process. It must have a
-/// single thread. Children and threads that it starts later are inside.
+/// Moves the whole process into a new user namespace, and into the other namespaces of `isolation`. It must
+/// have a single thread. Children and threads that it starts later are inside.
 ///
 /// # Errors
 /// [`EnterError`] with the setting that forbids it.
@@ -214,7 +215,7 @@ pub fn why(step: Step, errno: Errno, settings: &Settings) -> Why {
         Step::Mounts => (settings.most_mount_namespaces, "user/max_mnt_namespaces"),
     };
     match errno {
-        // EUSERS is what kernels before 4.9 say.
+        // Kernels before 4.9 return EUSERS.
         Errno::ENOSPC | Errno::EUSERS if limit == Some(0) => Why::LimitIsZero(name),
         Errno::ENOSPC | Errno::EUSERS => Why::LimitIsReached(name),
         Errno::EPERM | Errno::EACCES => {
@@ -244,7 +245,7 @@ pub fn why(step: Step, errno: Errno, settings: &Settings) -> Why {
 mod tests {
     use super::*;
 
-    /// A system where every user may have namespaces.
+    /// A system where every user may create namespaces.
     const FREE: Settings = Settings {
         most_user_namespaces: Some(96_365),
         most_network_namespaces: Some(96_365),
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_process_with_several_threads_is_refused() {
-        // A second thread lives until `stop` is dropped, so that nothing can be entered.
+        // A second thread lives until `stop` is dropped, so that no namespace can be entered.
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || stopped.recv());
         let isolation = Isolation { identity: Identity::Root, network: false, mounts: false };

@@ -1,8 +1,8 @@
 //! Classes of HTB at the egress of a device.
 //!
-//! Source: tc-htb(8); the structures of linux/pkt_sched.h, whose fields stand here in their order. The root has one
-//! class for all, and leaves below it. A leaf holds a FIFO of the length of the device's queue (`txqueuelen`), unless it is
-//! given another one. A packet whose `skb->priority` is the handle of a leaf goes there.
+//! Source: tc-htb(8); the structures of linux/pkt_sched.h, with the fields in their order. The root has one
+//! class for all, with leaves below it. A leaf holds a FIFO with the length of the device's queue
+//! (`txqueuelen`), unless it gets another one. A packet goes to the leaf whose handle is its `skb->priority`.
 
 use apportion_core::limit::Limit;
 use apportion_core::units::{Bytes, Rate, Span};
@@ -14,8 +14,8 @@ use super::socket::Found;
 use super::statistics::ClassStatistics;
 use super::{Netlink, NetlinkError};
 
-/// The handle of the queues that the kernel backend gives devices, which stay if it is killed. Chosen: unlike those that people and tc
-/// give.
+/// Major number of the queues that the kernel backend adds to devices; these queues stay if the backend is
+/// killed. Chosen: unlike numbers that people and tc choose.
 pub const MAJOR: u16 = 0x4170;
 
 /// `TCA_HTB_PARMS`, `TCA_HTB_INIT`, `TCA_HTB_RATE64` and `TCA_HTB_CEIL64`.
@@ -25,11 +25,11 @@ const RATE64: u16 = 6;
 const CEIL64: u16 = 7;
 /// `TC_HTB_PROTOVER`.
 const VERSION: u32 = 3;
-/// `TCA_OPTIONS`, of what takes a structure there.
+/// `TCA_OPTIONS`, for queues that take a structure there.
 const OPTIONS: u16 = 2;
-/// Nanoseconds of a tick in which buckets are given (/proc/net/psched).
+/// Nanoseconds of a tick, the unit of buckets (/proc/net/psched).
 const TICK: u64 = 64;
-/// `TC_LINKLAYER_ETHERNET`: rates are of whole frames, and no table of rates comes along.
+/// `TC_LINKLAYER_ETHERNET`: rates are of whole frames, and there is no rate table.
 const ETHERNET: u8 = 1;
 
 /// A class of HTB.
@@ -37,28 +37,28 @@ const ETHERNET: u8 = 1;
 pub struct HtbClass {
     /// The number of the class below the root's, 1 to 65535.
     pub minor: u16,
-    /// That of its parent; 0 if that is the root itself.
+    /// The number of its parent; 0 for the root itself.
     pub parent: u16,
-    /// What it is assured; above 0.
+    /// The assured rate; above 0.
     pub rate: Rate,
-    /// The most that it may borrow up to.
+    /// The ceiling up to which it may borrow.
     pub ceil: Rate,
-    /// What it may send at once at its rate.
+    /// Bytes that it may send at once at its rate.
     pub burst: Bytes,
-    /// What it may send at once above its rate.
+    /// Bytes that it may send at once above its rate.
     pub cburst: Bytes,
-    /// Bytes in a turn, where classes borrow; from the MTU to 200 kB, or the kernel says so in its log.
+    /// Bytes of a turn, where classes borrow; from the MTU to 200 kB, or the kernel warns in its log.
     pub quantum: Bytes,
-    /// Of leaves that borrow, those with lower numbers go first; 0 to 7.
+    /// Leaves with lower numbers borrow first; 0 to 7.
     pub prio: u8,
 }
 
 impl Netlink {
-    /// Makes HTB the queue of a device, with the handle `major`. What no leaf is named for goes to the class `default`; 0
-    /// sends it at once.
+    /// Makes HTB the queue of a device, with the handle `major`. Packets that name no leaf go to the class
+    /// `default`; 0 sends them at once.
     ///
     /// # Errors
-    /// The kernel's error: `ENOENT` if it was built without HTB, `EEXIST` if the device has a queue that was set.
+    /// The kernel's error: `ENOENT` if it was built without HTB, `EEXIST` if the device's queue was set.
     pub fn add_htb(&mut self, device: u32, major: u16, default: u16) -> Result<(), NetlinkError> {
         let mut message = message(device, TcHandle { major, minor: 0 }, TcHandle::ROOT);
         // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
@@ -78,10 +78,10 @@ impl Netlink {
         self.create(request, format_args!("add class {} of HTB on device {device}", class.minor))
     }
 
-    /// Gives a class that is there these numbers; what waits stays.
+    /// Changes the parameters of an existing class; its backlog stays.
     ///
     /// # Errors
-    /// The kernel's error: `ENOENT` if it is not there.
+    /// The kernel's error: `ENOENT` if there is no such class.
     pub fn change_htb_class(
         &mut self,
         device: u32,
@@ -108,10 +108,10 @@ impl Netlink {
         self.create(request, format_args!("give class {class} of HTB on device {device} a FIFO"))
     }
 
-    /// Gives the FIFO of the leaf `class`, which counts packets or bytes as this limit does, this size.
+    /// Changes the size of the FIFO of the leaf `class`, which counts packets or bytes like this limit.
     ///
     /// # Errors
-    /// The kernel's error: `EINVAL` if it counts the other one.
+    /// The kernel's error: `EINVAL` if it counts the other unit.
     pub fn change_fifo(
         &mut self,
         device: u32,
@@ -124,7 +124,8 @@ impl Netlink {
         self.socket.request(request, 0, doing).map(drop)
     }
 
-    /// The counters of all classes of the queue discipline `major` at a device; none if it has none.
+    /// The counters of all classes of the queue discipline `major` of a device; none if there is no such
+    /// discipline.
     ///
     /// # Errors
     /// The kernel's error.
@@ -146,18 +147,19 @@ impl Netlink {
         Ok(all)
     }
 
-    /// Takes away the class `minor` of the HTB `major` of a device, with what waits there. Whether there was one.
+    /// Deletes the class `minor` of the HTB `major` of a device, with its backlog. Returns whether there was
+    /// one.
     ///
     /// # Errors
-    /// The kernel's error: `EBUSY` if classes stand below it.
+    /// The kernel's error: `EBUSY` if it has classes below it.
     pub fn delete_class(&mut self, device: u32, major: u16, minor: u16) -> Result<bool, NetlinkError> {
         let message = message(device, TcHandle { major, minor }, TcHandle::UNSPEC);
         let doing = format_args!("take away class {minor} of HTB on device {device}");
         self.socket.exists(RouteNetlinkMessage::DelTrafficClass(message), doing)
     }
 
-    /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether
-    /// there was one.
+    /// Deletes the queue `major` at the egress of a device, with its classes; a queue with another handle
+    /// stays. Returns whether there was one.
     ///
     /// # Errors
     /// The kernel's error.
@@ -206,11 +208,11 @@ fn option(kind: u16, value: Vec<u8>) -> TcOption {
 /// struct tc_htb_opt: two of struct tc_ratespec, then buffer, cbuffer, quantum, level and prio.
 fn parms(class: &HtbClass) -> Vec<u8> {
     let spec = |rate: Rate| {
-        // cell_log, linklayer, overhead, cell_align, mpu, rate. A rate of 2^32 B/s and more stands in RATE64 alone.
+        // cell_log, linklayer, overhead, cell_align, mpu, rate. Rates from 2^32 B/s are only in RATE64.
         let rate = u32::try_from(rate.as_bit() / 8).unwrap_or(u32::MAX);
         [&[0, ETHERNET, 0, 0, 0, 0, 0, 0][..], &rate.to_ne_bytes()].concat()
     };
-    // A bucket is the time that it takes to fill.
+    // A bucket is given as the time in which it fills.
     let ticks = |rate: Rate, burst: Bytes| {
         let time: Span = rate.time_for(burst);
         u32::try_from(time.as_nanos() / TICK).unwrap_or(u32::MAX)

@@ -1,7 +1,7 @@
-//! Notices that something about devices changed: they come and go, and get other names, MTUs or offloads.
+//! Notices changes of devices: they come and go, and get other names, MTUs or offloads.
 //!
-//! Source: rtnetlink(7), group RTMGRP_LINK. The messages are not read: one can be lost when many come at once, so a program
-//! that is notified looks at the devices again in any case.
+//! Source: rtnetlink(7), group RTMGRP_LINK. The messages are not read: some are lost when many come at once,
+//! so a program that is notified checks the devices in any case.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
@@ -15,7 +15,8 @@ use nix::sys::socket::{
 use super::NetlinkError;
 use crate::clock::timespec;
 
-/// Messages that are taken out at a time. Chosen: a flood of them must not keep the caller from its own work.
+/// Maximum of messages that are taken out at a time. Chosen: a flood of them must not keep the caller from
+/// its own work.
 const MOST: usize = 1_024;
 
 /// A socket that receives a message for each change of a device of the namespace.
@@ -23,7 +24,7 @@ const MOST: usize = 1_024;
 pub struct DeviceMonitor(OwnedFd);
 
 impl DeviceMonitor {
-    /// Opens it in the namespace of the calling thread. It needs no privilege.
+    /// Opens a monitor in the namespace of the calling thread. It needs no privilege.
     ///
     /// # Errors
     /// If the system refuses the socket.
@@ -36,7 +37,7 @@ impl DeviceMonitor {
         Ok(Self(fd))
     }
 
-    /// Waits for a change, at most for `span`. Whether there was one, or may have been.
+    /// Waits for a change, at most for `span`. Returns whether there was one, or may have been.
     ///
     /// # Errors
     /// If waiting fails.
@@ -47,12 +48,12 @@ impl DeviceMonitor {
             Err(Errno::EINTR) => return Ok(true),
             Err(error) => return Err(error),
         }
-        // A message that is longer is cut short; none is read.
+        // Longer messages are cut, because none is read.
         let mut start = [0; 16];
         for _ in 0..MOST {
             match recv(self.0.as_raw_fd(), &mut start, MsgFlags::empty()) {
                 Ok(_) => (),
-                // ENOBUFS: messages were lost. Anything else shows again when waiting.
+                // ENOBUFS: messages were lost. Other errors show again in the next wait.
                 Err(_) => break,
             }
         }

@@ -1,14 +1,15 @@
 //! Turns off offloads, by which a device or the kernel merges packets or leaves checksums unfinished.
 //!
 //! Source: netdevice(7), linux/ethtool.h, Documentation/networking/segmentation-offloads. *Segmentation*
-//! (TSO, GSO, GRO, LRO) hands 64 KB over as one packet: queues, loss and shares would count that as one, so
-//! it is turned off. Where TSO, GSO or GRO stays on, a port cuts what comes; what LRO merged does not say how. A *checksum* left to the hardware is wrong in the packet that a packet socket reads; it
-//! is turned off where the path cannot carry a checksum that is still to be made, for a pass over each
-//! payload.
+//! (TSO, GSO, GRO, LRO) hands over up to 64 KB as one packet, which queues, loss and shares would count as
+//! one, so it is turned off. Where TSO, GSO or GRO stays on, a port cuts the super-packets; packets that LRO
+//! merged cannot be cut again. A *checksum* left to the hardware is wrong in the packet that a packet socket
+//! reads. Checksum offload is turned off where the path cannot carry an unfinished checksum, at the cost of a
+//! pass over each payload.
 //!
-//! GSO of UDP stays possible with TSO and GSO off, because a program that asks for it by `UDP_SEGMENT` goes
-//! by a feature of its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every
-//! kind of segments one by one.
+//! GSO of UDP stays possible with TSO and GSO off, because programs request it by `UDP_SEGMENT`, a feature of
+//! its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every kind of segments
+//! one by one.
 #![expect(unsafe_code, reason = "nix has no ethtool: SIOCETHTOOL has a pointer inside its argument")]
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Netlink, NetlinkError, checked};
 
-/// An offload: its name, the command that reads it, the one that writes it (linux/ethtool.h).
+/// An offload: its name, the command that reads it, and the one that writes it (linux/ethtool.h).
 type Offload = (&'static str, u32, u32);
 const RX_CHECKSUM: Offload = ("receive checksum offload", 0x14, 0x15);
 const TX_CHECKSUM: Offload = ("transmit checksum offload", 0x16, 0x17);
@@ -30,21 +31,21 @@ const GRO: Offload = ("generic receive offload", 0x2b, 0x2c);
 /// `ETH_FLAG_LRO` among the flags.
 const LRO: u32 = 1 << 15;
 
-/// Which offloads of a device are on.
+/// Offloads of a device; true if on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches, each by itself")]
 pub struct Offloads {
-    /// TCP's segments are cut by the device.
+    /// The device cuts TCP's super-packets.
     pub tso: bool,
-    /// Segments are cut just before the device.
+    /// The kernel cuts super-packets just before the device.
     pub gso: bool,
-    /// Segments are merged behind the device.
+    /// The kernel merges segments behind the device.
     pub gro: bool,
-    /// Segments are merged by the device.
+    /// The device merges segments.
     pub lro: bool,
-    /// Checksums are made by the device.
+    /// The device computes checksums.
     pub tx_checksum: bool,
-    /// Checksums are verified by the device.
+    /// The device verifies checksums.
     pub rx_checksum: bool,
 }
 
@@ -58,11 +59,12 @@ struct Value {
 nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 impl Netlink {
-    /// Turns off on the device called `name` what merges packets that come in: GRO and LRO. What is on then: the super-packets that
-    /// come all the same are cut by a [`Port`](crate::port::Port), but for those of LRO.
+    /// Turns off the merging of received packets on the device called `name`: GRO and LRO. Returns the
+    /// offloads that are on then. A [`Port`](crate::port::Port) cuts super-packets that still come, except
+    /// those of LRO.
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] if that is large receive offload, or the kernel's error.
+    /// [`NetlinkError::StaysOn`] for large receive offload, or the kernel's error.
     pub fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
         self.turn_off(name, GRO)?;
         let flags = self.ethtool(name, FLAGS.1, 0, FLAGS.0)?;
@@ -75,12 +77,12 @@ impl Netlink {
         }
     }
 
-    /// Turns segmentation offloads off on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
-    /// segmentation on request of programs. What is on then: the super-packets of an offload that the driver does not
-    /// turn off are cut by a [`Port`](crate::port::Port).
+    /// Turns segmentation offloads off on the device called `name`: TSO, GSO, GRO and LRO, and UDP
+    /// segmentation that programs request. Returns the offloads that are on then. A
+    /// [`Port`](crate::port::Port) cuts the super-packets of an offload that the driver does not turn off.
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] if that is large receive offload, or the kernel's error.
+    /// [`NetlinkError::StaysOn`] for large receive offload, or the kernel's error.
     pub fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
         for offload in [TSO, GSO] {
             self.turn_off(name, offload)?;
@@ -93,7 +95,7 @@ impl Netlink {
     /// Turns checksum offloads off on the device called `name`, so that each packet on it has a complete checksum.
     ///
     /// # Errors
-    /// [`NetlinkError::StaysOn`] for what the driver cannot turn off, or the kernel's error.
+    /// [`NetlinkError::StaysOn`] for an offload that the driver cannot turn off, or the kernel's error.
     pub fn turn_off_checksums(&mut self, name: &str) -> Result<(), NetlinkError> {
         for offload in [TX_CHECKSUM, RX_CHECKSUM] {
             if !self.turn_off(name, offload)? {
@@ -103,7 +105,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Which offloads of the device called `name` are on.
+    /// The offloads of the device called `name`.
     ///
     /// # Errors
     /// The kernel's error.
@@ -119,7 +121,7 @@ impl Netlink {
         })
     }
 
-    /// Turns segmentation offloads on again that were on in `before`, and sets the maximum of segments of a
+    /// Turns those segmentation offloads on that are on in `before`, and sets the maximum of segments of a
     /// super-packet of the device called `name`.
     ///
     /// # Errors
@@ -142,8 +144,8 @@ impl Netlink {
         Ok(())
     }
 
-    /// Whether it is off then. A device that never had the offload refuses the command, and so does one that cannot turn it
-    /// off; what counts is what is read back.
+    /// Turns an offload off, and returns whether it is off. A device without the offload refuses the command,
+    /// and so does one that cannot turn it off; only the value that is read back counts.
     fn turn_off(&self, name: &str, offload: Offload) -> Result<bool, NetlinkError> {
         let written = self.ethtool(name, offload.2, 0, offload.0);
         match (self.ethtool(name, offload.1, 0, offload.0)?, written) {
@@ -153,7 +155,7 @@ impl Netlink {
         }
     }
 
-    /// Runs `command` on the device called `name` and gives what the kernel wrote back.
+    /// Runs `command` on the device called `name`, and returns the value that the kernel wrote back.
     fn ethtool(&self, name: &str, command: u32, data: u32, what: &str) -> Result<u32, NetlinkError> {
         let mut value = Value { command, data };
         // SAFETY: all zeros is an `ifreq`: an empty name and a union of integers and null pointers.
@@ -165,7 +167,7 @@ impl Netlink {
         let fd = self.socket.as_fd().as_raw_fd();
         // SAFETY: `request` and the `value` that it points to are alive and exclusive until the call returns;
         // the commands above read and write one `ethtool_value` and nothing behind it. Any socket will do:
-        // the kernel hands a device's ioctl on to the socket's namespace.
+        // the kernel passes a device's ioctl to the socket's namespace.
         unsafe { siocethtool(fd, &raw mut request) }.map_err(|errno| NetlinkError::Refused {
             doing: format!("read or set {what} of `{name}`"),
             errno,

@@ -1,10 +1,12 @@
-//! Has the kernel hand every frame that one device receives to another one, which sends it.
+//! Makes the kernel forward every frame that one device receives to another one, which sends it.
 //!
-//! Source: tc(8), tc-u32(8), tc-mirred(8), linux/pkt_cls.h. A filter that matches everything stands at the ingress of the
-//! device, with a preference of its own; other filters there stay as they are, and those with a smaller preference come first.
+//! Source: tc(8), tc-u32(8), tc-mirred(8), linux/pkt_cls.h. A filter that matches everything is added at the
+//! ingress of the device, with a preference of its own; other filters there stay, and those with a smaller
+//! preference come first.
 //!
-//! The device is promiscuous meanwhile: a network card keeps frames to the addresses of other hosts to itself otherwise, and these are
-//! all that cross. The preference of the filter says whether it was before, so that its end can leave the device as it was.
+//! The device is promiscuous meanwhile: otherwise a network card drops frames to the addresses of other
+//! hosts, which are all that cross. The preference of the filter records whether the device was promiscuous
+//! before, so that the end of the redirection can restore it.
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{
@@ -16,16 +18,19 @@ use nix::errno::Errno;
 
 use super::{Netlink, NetlinkError};
 
-/// The preference of the filter; that of a device which was promiscuous before. Chosen: unlike those that people and tc give.
+/// The preference of the filter, and that for a device which was promiscuous before. Chosen: unlike those
+/// that people and tc choose.
 const PREFERENCE: u32 = 0x4170;
 const PREFERENCE_PROMISCUOUS: u32 = 0x4171;
-/// The first table of a u32 classifier, which stands as long as the classifier does (`TC_U32_ROOT` of linux/pkt_cls.h).
+/// The first table of a u32 classifier, which exists as long as the classifier (`TC_U32_ROOT` of
+/// linux/pkt_cls.h).
 const ROOT_TABLE: TcHandle = TcHandle { major: 0xfff0, minor: 0 };
 /// `ETH_P_ALL` of linux/if_ether.h, in network byte order.
 const ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
 impl Netlink {
-    /// Redirects the frames that the device `from` receives to the device `to`. Once more is as good as once.
+    /// Redirects the frames that the device `from` receives to the device `to`. Repeating the call changes
+    /// nothing.
     ///
     /// # Errors
     /// The kernel's error, `ENOENT` if it was built without cls_u32 or act_mirred.
@@ -35,7 +40,7 @@ impl Netlink {
         let mut classifier = message(from, TcHandle { major: u16::MAX, minor: 0 }, TcHandle::CLSACT);
         classifier.attributes.push(TcAttribute::Kind("clsact".to_owned()));
         match self.create(RouteNetlinkMessage::NewQueueDiscipline(classifier), format_args!("{doing}")) {
-            // There is one, with filters of others or none.
+            // There is one already, with or without filters of others.
             Err(NetlinkError::Refused { errno: Errno::EEXIST, .. }) => (),
             made => made?,
         }
@@ -50,11 +55,11 @@ impl Netlink {
             ]),
         ]);
         self.create(RouteNetlinkMessage::NewTrafficFilter(filter), format_args!("{doing}"))?;
-        // After the filter, which is what says that this is to end with it.
+        // After the filter, whose preference tells how to end it.
         self.set_promiscuous(from, true)
     }
 
-    /// Whether the filter of [`redirect`](Self::redirect) stands at the device `from`.
+    /// Whether the device `from` has the filter of [`redirect`](Self::redirect).
     ///
     /// # Errors
     /// The kernel's error.
@@ -70,7 +75,7 @@ impl Netlink {
         Ok(false)
     }
 
-    /// Ends that. Whether frames were redirected.
+    /// Ends the redirection. Returns whether frames were redirected.
     ///
     /// # Errors
     /// The kernel's error.
@@ -79,7 +84,7 @@ impl Netlink {
         for preference in [PREFERENCE, PREFERENCE_PROMISCUOUS] {
             let request = RouteNetlinkMessage::DelTrafficFilter(filter(from, preference));
             let doing = format_args!("stop redirecting frames of device {from}");
-            // Without such a filter, or what it could belong to, there is nothing to end.
+            // Without such a filter, or its parent, there is nothing to end.
             if !self.socket.exists(request, doing)? {
                 continue;
             }
@@ -104,7 +109,7 @@ fn filter(device: u32, preference: u32) -> TcMessage {
     filter
 }
 
-/// One key, none of whose bits count.
+/// A selector with one key that matches everything.
 fn everything() -> TcU32Selector {
     let mut selector = TcU32Selector::default();
     selector.flags = TcU32SelectorFlags::Terminal;

@@ -27,7 +27,7 @@ use super::NetlinkError;
 use super::statistics::ClassStatistics;
 
 sockopt_impl!(
-    /// Errors come with the kernel's message.
+    /// Adds the kernel's message to errors.
     ExtendedAcknowledgement,
     SetOnly,
     libc::SOL_NETLINK,
@@ -35,7 +35,7 @@ sockopt_impl!(
     bool
 );
 sockopt_impl!(
-    /// Errors do not repeat the request.
+    /// Leaves the request out of errors.
     CappedAcknowledgement,
     SetOnly,
     libc::SOL_NETLINK,
@@ -43,13 +43,14 @@ sockopt_impl!(
     bool
 );
 
-/// The kernel acts on a request before `send` returns, so that this only guards against a broken one.
+/// Limit of a wait in seconds. The kernel acts on a request before `send` returns, so this only guards
+/// against a broken kernel.
 const LIMIT_SECONDS: i64 = 5;
-/// Messages that are read before an acknowledgement is no longer expected.
+/// Maximum of messages read before an acknowledgement is no longer expected.
 const MAX_MESSAGES: usize = 64;
-/// Those of a list: 65,535 classes of some 300 B, in messages of at least 8 KiB.
+/// Maximum of messages of a list: 65,535 classes of some 300 B, in messages of at least 8 KiB.
 const MAX_PARTS: usize = 4_096;
-/// The kernel fits an answer to what the reader has room for, up to 32 KiB.
+/// Receive buffer. The kernel fits an answer to the reader's buffer, up to 32 KiB.
 const ROOM: usize = 32 * 1024;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
 const ERROR_MESSAGE: u16 = 1;
@@ -58,17 +59,17 @@ const ERROR_MESSAGE: u16 = 1;
 pub(super) struct Link {
     pub(super) header: LinkHeader,
     /// Whether the state of RFC 2863 is "up" (`IF_OPER_UP` of linux/if.h is 6), which it becomes together
-    /// with the device's queue. `IFF_RUNNING` is not enough: it is also set while the state is still unknown.
+    /// with the device's queue. `IFF_RUNNING` is not enough: it is set even while the state is unknown.
     pub(super) is_operational: bool,
     /// The longest IP packet; 0 if the kernel does not report it.
     pub(super) mtu: u32,
-    /// Maximum of segments of a super-packet, likewise.
+    /// Maximum of segments of a super-packet; 0 if the kernel does not report it.
     pub(super) gso_max_segs: u32,
-    /// The index of the bridge, bond or other device that it is part of; 0 if of none.
+    /// The index of the bridge, bond or other device that it is part of; 0 for none.
     pub(super) master: u32,
 }
 
-/// What was requested.
+/// The requested object.
 pub(super) enum Found {
     Device(Link),
     Route(RouteHeader),
@@ -82,7 +83,7 @@ enum Answer {
     Done,
     /// The request was refused, with the kernel's message.
     Refused(Errno, String),
-    /// What was requested.
+    /// The requested object.
     Found(Found),
 }
 
@@ -108,14 +109,14 @@ impl Socket {
             SockProtocol::NetlinkRoute,
         )?;
         setsockopt(&fd, ReceiveTimeout, &TimeVal::seconds(LIMIT_SECONDS))?;
-        // Linux 4.12 and 4.2; without them errors only say less.
+        // Linux 4.12 and 4.2; without them errors only have less text.
         let _ = setsockopt(&fd, ExtendedAcknowledgement, &true);
         let _ = setsockopt(&fd, CappedAcknowledgement, &true);
         Ok(Self { fd, buffer: vec![0; ROOM], sequence: 0 })
     }
 
-    /// Sends `message` and waits until the kernel has acknowledged it. Gives the device or route of the
-    /// answer, if it has one.
+    /// Sends `message` and waits for the kernel's acknowledgement. Returns the device or route of the answer,
+    /// if it has one.
     pub(super) fn request(
         &mut self,
         message: RouteNetlinkMessage,
@@ -127,7 +128,7 @@ impl Socket {
         Ok(found)
     }
 
-    /// Sends `message`, which is about something that may not be there: whether it was.
+    /// Sends `message` about an object that may not exist. Returns whether it did.
     pub(super) fn exists(
         &mut self,
         message: RouteNetlinkMessage,
@@ -135,7 +136,7 @@ impl Socket {
     ) -> Result<bool, NetlinkError> {
         match self.request(message, 0, doing) {
             Ok(_) => Ok(true),
-            // It is not there, or nothing that it could belong to.
+            // The object does not exist, or its parent does not.
             Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL | Errno::ENODEV, .. }) => {
                 Ok(false)
             }
@@ -143,7 +144,7 @@ impl Socket {
         }
     }
 
-    /// Sends `message`, which asks for a list, and gives `take` each entry.
+    /// Sends `message`, which requests a list, and calls `take` for each entry.
     pub(super) fn list(
         &mut self,
         message: RouteNetlinkMessage,
@@ -235,7 +236,7 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
                 ),
             })
         }
-        // The end of a list, with what ended it.
+        // The end of a list, with its error.
         NLMSG_DONE => match message.payload().first_chunk().copied().map_or(0, i32::from_ne_bytes) {
             error if error < 0 => {
                 Some(Answer::Refused(Errno::from_raw(error.saturating_neg()), String::new()))
@@ -253,10 +254,10 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
     Ok((answer, behind))
 }
 
-/// linux/if_link.h; libc does not have it on every system.
+/// From linux/if_link.h; libc does not have it on every system.
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 
-/// The device of a message: a header of 16 B, attributes.
+/// Parses the device of a message: a header of 16 B, then attributes.
 fn link(payload: &[u8]) -> Result<Link, &'static str> {
     let header = LinkHeader::parse(payload).map_err(|_| "a device is cut short")?;
     let attributes = payload.get(16..).unwrap_or_default();
@@ -274,8 +275,8 @@ fn link(payload: &[u8]) -> Result<Link, &'static str> {
     Ok(link)
 }
 
-/// The kernel's words in the error message `payload`: they follow the error (4 B) and the header (16 B) of
-/// the request, which is capped. Empty if there are none.
+/// The kernel's text in the error message `payload`, after the error (4 B) and the header (16 B) of the
+/// request, which is capped. Empty if there is none.
 fn kernel_message(flags: u16, payload: &[u8]) -> String {
     let attributes = payload.get(20..).unwrap_or_default();
     if flags & NLM_F_ACK_TLVS == 0 {

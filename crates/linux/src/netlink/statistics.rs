@@ -1,6 +1,6 @@
-//! What the classes of a queue discipline have sent, dropped and hold.
+//! Counters and backlogs of the classes of a queue discipline.
 //!
-//! Source: gen_stats.h and rtnetlink.h of the kernel's interface; `tc -s class show` prints the same.
+//! Source: gen_stats.h and rtnetlink.h of the kernel's interface; `tc -s class show` prints the same numbers.
 
 use netlink_packet_core::NlasIterator;
 
@@ -9,21 +9,21 @@ const STATS: u16 = 7;
 const BASIC: u16 = 1;
 const QUEUE: u16 = 3;
 const PACKETS: u16 = 8;
-/// Of `struct tcmsg`.
+/// Bytes of `struct tcmsg`.
 const HEADER: usize = 20;
 
-/// Counters of a class since it was made.
+/// Counters of a class since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStatistics {
     /// The number of its queue discipline.
     pub major: u16,
-    /// Its own below that.
+    /// The number of the class within it.
     pub minor: u16,
-    /// Bytes sent, of frames.
+    /// Bytes of frames sent.
     pub bytes: u64,
     /// Frames sent; a super-packet counts as its segments.
     pub packets: u64,
-    /// Frames dropped, as the queue was full. The kernel counts them in 32 bits.
+    /// Frames dropped because the queue was full. The kernel counts them in 32 bits.
     pub drops: u64,
     /// Bytes that wait.
     pub backlog_bytes: u32,
@@ -32,7 +32,7 @@ pub struct ClassStatistics {
 }
 
 impl ClassStatistics {
-    /// Reads a message about a class: a header, attributes.
+    /// Parses a message about a class: a header, attributes.
     pub(super) fn read(payload: &[u8]) -> Result<Self, &'static str> {
         let handle = payload.get(8..HEADER).and_then(|rest| rest.first_chunk().copied());
         let handle = handle.map(u32::from_ne_bytes).ok_or("a class is cut short")?;
@@ -55,7 +55,7 @@ impl ClassStatistics {
         match kind {
             BASIC => {
                 self.bytes = double().unwrap_or(0);
-                // PACKETS has them as well where they need more bits, and comes later.
+                // PKT64 holds them as well if they need more bits, and comes later.
                 self.packets = word(2).unwrap_or(0).into();
             }
             QUEUE => {

@@ -1,9 +1,11 @@
-//! Which super-packets a device takes, as far as it has shown.
+//! Kinds of super-packets that a device takes, as far as it has shown.
 //!
-//! Nothing that can be asked says it for sure: a driver has features for each version of IP and for tags, limits of its own, and anyone
-//! may turn its segmentation off. A packet socket that bypasses the queue of the device (PACKET_QDISC_BYPASS, packet(7)) has no super-packet
-//! cut in software: what the device does not take is an error, ENOBUFS as of a device that is full. So one that is refused is sent again,
-//! frame by frame. If the frames are then taken, the device refuses that kind of super-packet, and none is tried for a while.
+//! No query answers it for sure: a driver has features for each version of IP and for tags, and limits of its
+//! own, and any program may turn its segmentation off. A packet socket that bypasses the queue of the device
+//! (PACKET_QDISC_BYPASS, packet(7)) gets no super-packet cut in software: if the device does not take one,
+//! the call fails with ENOBUFS, as for a full device. A refused super-packet is therefore sent again, frame
+//! by frame. If the device takes the frames, it refuses that kind of super-packet, and none is tried for a
+//! while.
 
 use std::io;
 use std::ops::Range;
@@ -11,42 +13,44 @@ use std::ops::Range;
 use super::errors::Sent;
 use super::merge::{Kind, Merged, Message, Plan};
 
-/// Batches without super-packets of a kind after the first refusal, and at most. Chosen: a trial costs a copy of 64 KB, here at most
-/// one in 64 batches, and one in 65536 in the end, some seconds apart at the rates at which merging matters.
+/// Batches without super-packets of a kind after the first refusal, and at most. Chosen: a trial costs a copy
+/// of 64 KB, at first at most one in 64 batches, and in the end one in 65536, some seconds apart at the rates
+/// at which merging matters.
 const PAUSE: u32 = 64;
 const LONGEST_PAUSE: u32 = 1 << 16;
-/// Batches after which the MTU is looked at again. Chosen: two short system calls in so many that are longer.
+/// Batches after which the MTU is read again. Chosen: two short system calls in this many longer ones.
 const LOOK: u32 = 128;
-/// Ethernet, and a tag of a customer, which the kernel does not count either (packet(7)).
+/// Bytes of Ethernet, and of a customer's tag, which the kernel does not count either (packet(7)).
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// How far a batch came.
+/// The progress of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Frames that are done with.
     pub done: usize,
-    /// Those of them that the device took.
+    /// Those of them that the device sent.
     pub sent: usize,
-    /// What is with the frame that follows.
+    /// The state of the frame that follows.
     pub end: End,
 }
 
-/// What is with the frame that follows those done with.
+/// The state of the frame that follows those done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It was not in the batch.
     All,
     /// The device takes no more for now.
     Full,
-    /// It and others, so many in total, were refused as a super-packet of this kind.
+    /// This many frames, beginning with it, were refused as a super-packet of this kind.
     Refused(Kind, usize),
 }
 
-/// How far a batch of this plan came, of which the device took so many frames; it shows what it takes.
+/// The progress of a batch of this plan, of which the device sent this many frames; notes the kinds that it
+/// took.
 pub fn progress(plan: &Plan, sent: Sent, frames: usize, consent: &mut Consent) -> Progress {
     let done = plan.messages[..sent.done].iter().map(|message| message.count).sum();
-    // Otherwise some were refused, and which is not known.
+    // Otherwise some were refused, and it is unknown which.
     if done == frames {
         for merged in plan.messages[..sent.done].iter().filter_map(|message| message.merged) {
             consent.accepted(merged.kind);
@@ -62,11 +66,11 @@ pub fn progress(plan: &Plan, sent: Sent, frames: usize, consent: &mut Consent) -
     Progress { done, sent: frames, end }
 }
 
-/// Sends `count` frames by calls of `send_batch`, which sends some of the first of a range, with super-packets if it may. How many are
-/// done with.
+/// Sends `count` frames by calls of `send_batch`, which sends some of the first frames of a range, with
+/// super-packets if it may. Returns how many are done with.
 ///
 /// # Errors
-/// That of a batch.
+/// The error of a batch.
 pub fn send_batches(
     count: usize,
     consent: &mut Consent,
@@ -82,7 +86,7 @@ pub fn send_batches(
             End::Refused(kind, frames) => {
                 let alone = send_batch(consent, done..done + frames, false)?;
                 done += alone.done;
-                // Otherwise it is full, or down.
+                // Otherwise the device is full, or down.
                 if alone.sent > 0 {
                     consent.refused(kind);
                 }
@@ -95,33 +99,33 @@ pub fn send_batches(
     Ok(done)
 }
 
-/// What is known of the device of a port.
+/// The known properties of a port's device.
 #[derive(Clone, Copy, Debug)]
 pub struct Consent {
     pauses: [Pause; Kind::COUNT],
-    /// Longest IP packet that it sends; none is known at zero.
+    /// Its MTU, the longest IP packet; zero if unknown.
     mtu: usize,
-    /// Batches until that is looked at again.
+    /// Batches until the MTU is read again.
     look: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    /// Batches that are left of it.
+    /// Batches left in the present pause.
     left: u32,
-    /// What the next one lasts.
+    /// Length of the next pause.
     next: u32,
 }
 
 impl Default for Consent {
-    /// Of a device that has shown nothing yet, and whose MTU is not known.
+    /// A device that has shown nothing yet, with an unknown MTU.
     fn default() -> Self {
         Self { pauses: [Pause { left: 0, next: PAUSE }; Kind::COUNT], mtu: 0, look: 0 }
     }
 }
 
 impl Consent {
-    /// A batch begins: time goes on.
+    /// Counts the beginning of a batch.
     pub fn begin(&mut self) {
         self.look = self.look.saturating_sub(1);
         for pause in &mut self.pauses {
@@ -129,14 +133,15 @@ impl Consent {
         }
     }
 
-    /// Whether the [MTU](Self::set_mtu) is to be looked at before the next batch.
+    /// Whether to read the [MTU](Self::set_mtu) before the next batch.
     #[must_use]
     pub const fn is_mtu_due(&self) -> bool {
         self.look == 0
     }
 
-    /// The device sends no longer IP packets; nothing is merged if that is not known. The kernel
-    /// does not compare super-packets with it, and their segments must not be longer than what could be sent alone.
+    /// Sets the longest IP packet of the device; if it is unknown, nothing is merged. The kernel does not
+    /// compare super-packets with the MTU, and their segments must not be longer than frames that could be
+    /// sent alone.
     pub fn set_mtu(&mut self, mtu: Option<usize>) {
         (self.mtu, self.look) = (mtu.unwrap_or(0), LOOK);
     }
@@ -147,19 +152,19 @@ impl Consent {
         self.pauses[kind.index()].left == 0 && self.is_within_mtu(frame)
     }
 
-    /// Whether this frame is known to be no longer than the device sends.
+    /// Whether this frame is known to fit the device's MTU.
     #[must_use]
     pub fn is_within_mtu(&self, frame: &[u8]) -> bool {
         let has_tag = frame.get(12..14) == Some(&[0x81, 0]);
         self.mtu > 0 && frame.len() <= self.mtu + ETHERNET + if has_tag { TAG } else { 0 }
     }
 
-    /// A super-packet was sent.
+    /// Notes that a super-packet was sent.
     pub const fn accepted(&mut self, kind: Kind) {
         self.pauses[kind.index()].next = PAUSE;
     }
 
-    /// A super-packet was not sent, and its frames were.
+    /// Notes that a super-packet was refused, and its frames were sent.
     pub fn refused(&mut self, kind: Kind) {
         let Pause { left, next } = &mut self.pauses[kind.index()];
         *left = *next;
@@ -173,23 +178,23 @@ mod tests {
     use crate::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader, add, sum};
     use crate::port::{PortCounts, send_all};
 
-    /// A device that goes wrong.
+    /// A device with faults.
     #[derive(Default)]
     struct Device {
-        /// The error that it has for each super-packet.
+        /// The error for each super-packet.
         refuses: Option<i32>,
-        /// The error that it has for all.
+        /// The error for all messages.
         is_down: Option<i32>,
-        /// Frames until it is full.
+        /// Frames until the device is full.
         room: usize,
-        /// The first payload byte of each frame that it took.
+        /// The first payload byte of each frame sent.
         took: Vec<u8>,
-        /// System calls.
+        /// Number of system calls.
         calls: usize,
     }
 
     impl Device {
-        /// As sendmmsg(2) does: an error only if it is of the first message.
+        /// Like sendmmsg(2): returns an error only if the first message fails.
         fn send(&mut self, messages: &[Message], frames: &[Vec<u8>]) -> io::Result<usize> {
             self.calls += 1;
             if let Some(error) = self.is_down {
@@ -212,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Segments of a connection, of which each begins with its number.
+    /// Segments of a connection, each of which begins with its number.
     fn frames(count: u8) -> Vec<Vec<u8>> {
         let segment = |number: u8| {
             let mut frame =
@@ -239,7 +244,7 @@ mod tests {
         checksum_offset: 16,
     };
 
-    /// Sends by the rules of a port; how many are done with.
+    /// Sends by the rules of a port. Returns how many frames are done with.
     fn send(device: &mut Device, consent: &mut Consent, counts: &mut PortCounts, all: &[Vec<u8>]) -> usize {
         let (header, mut plan): ([u8; VNET_HEADER], _) = (UNFINISHED.bytes(), Plan::default());
         send_batches(all.len(), consent, |consent, range, merges| {
@@ -275,7 +280,7 @@ mod tests {
             let expected: Vec<u8> = (0..1_000).flat_map(|_| 0..100).collect();
             assert!(device.took == expected, "{error}");
             assert_eq!((counts.sent, counts.merged, counts.unsent), (100_000, 0, 0), "{error}");
-            // 13 batches of eight frames a time, and some that were refused, twice at most.
+            // 13,000 times a batch of eight frames, plus refused ones sent again, at most twice.
             let pauses = (13_000 / PAUSE).ilog2() as usize;
             assert!(device.calls <= 13_000 + 4 * pauses, "{error}: {}", device.calls);
         }
@@ -285,11 +290,11 @@ mod tests {
     fn a_device_that_is_full_is_no_device_that_refuses() {
         let mut device = Device { room: 70, ..Device::default() };
         let (mut consent, mut counts, all) = (consent(), PortCounts::default(), frames(100));
-        // 64 as one, of the other 36 as many as there is room for.
+        // 64 frames as one; as many of the other 36 as there is room for.
         let done = send(&mut device, &mut consent, &mut counts, &all);
         assert_eq!((done, counts.sent, counts.merged), (70, 70, 1));
         for _ in 0..10 {
-            // The frames wait, and nothing is counted as lost.
+            // The frames wait, and none is counted as lost.
             assert_eq!(send(&mut device, &mut consent, &mut counts, &all[done..]), 0);
         }
         device.room = usize::MAX;
@@ -312,7 +317,7 @@ mod tests {
                 assert_eq!(send(&mut device, &mut consent, &mut counts, &all), 100);
                 assert_eq!((counts.sent, counts.unsent, counts.merged), (0, 100 * batch, 0));
             }
-            // It says nothing of super-packets: they are sent as such once it is up.
+            // This shows nothing about super-packets: they are sent as such once the device is up.
             let calls = std::mem::take(&mut device.calls);
             device.is_down = None;
             assert_eq!(send(&mut device, &mut consent, &mut counts, &all), 100);
@@ -336,7 +341,7 @@ mod tests {
     #[test]
     fn what_is_longer_than_the_mtu_is_not_merged() {
         let (mut counts, all) = (PortCounts::default(), frames(10));
-        // A packet of 552 bytes; an MTU that is not known.
+        // A packet of 552 bytes; an unknown MTU.
         for (mtu, merged) in [(Some(551), 0), (Some(552), 1), (None, 0)] {
             let mut device = Device { room: usize::MAX, ..Device::default() };
             let mut consent = Consent::default();

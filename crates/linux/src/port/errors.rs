@@ -1,16 +1,17 @@
-//! What an error of a packet socket means: the end of the port, the loss of a frame, or a wait.
+//! The meaning of an error of a packet socket: the end of the port, the loss of a frame, or a wait.
 //!
-//! Source: send(2), recv(2), packet(7), netdevice(7). A port that is not of this machine, such as one of a test, goes by the
-//! same rules.
+//! Source: send(2), recv(2), packet(7), netdevice(7). Ports of other machines, such as those of tests, follow
+//! the same rules.
 
 use std::io;
 
 use super::PortCounts;
 
-/// Errors of a socket in succession after which it is left alone for now. Chosen: one may be of an event before, and one of the next event.
+/// Errors of a socket in succession after which it is left alone for now. Chosen: one may be of an earlier
+/// event, and one of the next event.
 const FAILURES: usize = 2;
 
-/// Frames that were read, of which `result` says how many; none after a temporary error, which is counted.
+/// The number of frames that were read, by `result`; none after a temporary error, which is counted.
 ///
 /// # Errors
 /// If the socket has failed for good.
@@ -25,12 +26,12 @@ pub fn count_received(result: io::Result<usize>, counts: &mut PortCounts) -> io:
     }
 }
 
-/// Reads `count` frames that are in the queue of a socket, of which slots say so in the same order, by calls of `read`, which takes how many
-/// are wanted and says how many came; none if there is no buffer for any. How many slots are done with: their frames were read, or are
-/// counted as lost.
+/// Reads `count` frames in the queue of a socket, which slots announce in the same order. `read` gets the
+/// number of wanted frames and returns the number read, or none without a free buffer. Returns the number of
+/// slots that are done with: their frames were read, or are counted as lost.
 ///
-/// A slot must not be done with before its frame: a frame left in the queue would be taken for that of the next such slot, and so would
-/// each that comes after it.
+/// A slot must not be done with before its frame: the next such slot would take a frame left in the queue for
+/// its own, and so would each one after it.
 ///
 /// # Errors
 /// If the socket has failed for good.
@@ -48,14 +49,14 @@ pub fn receive_queued(
         let number = error.raw_os_error();
         count_received(Err(error), counts)?;
         match number {
-            // The queue is empty, so they are lost.
+            // The queue is empty, so the frames are lost.
             Some(libc::EAGAIN) => {
                 counts.missed += (count - gone) as u64;
                 return Ok(count);
             }
-            // The first was taken out of the queue and could not be described.
+            // The first frame was taken out of the queue and could not be described.
             Some(libc::EINVAL) => gone += 1,
-            // It is of what had happened before, or lasts: then they are read the next time.
+            // The error is of an earlier event, or lasts: then the frames are read the next time.
             _ if failures == FAILURES => return Ok(gone),
             _ => failures += 1,
         }
@@ -63,18 +64,18 @@ pub fn receive_queued(
     Ok(count)
 }
 
-/// How far [`send_all`] came.
+/// The progress of [`send_all`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Messages that are done with: sent, or counted as refused by the device.
+    /// Messages done with: sent, or counted as refused by the device.
     pub done: usize,
-    /// Whether the next one holds several frames and was refused: they are to be sent one by one, which shows whether the device
-    /// is full. Otherwise it takes no more for now.
+    /// Whether the next message holds several frames and was refused: its frames are then sent one by one,
+    /// which shows whether the device is full. Otherwise the device takes no more for now.
     pub is_refused: bool,
 }
 
-/// Sends `count` messages by calls of `sendmmsg`, which takes how many are done with and returns how many of the others it
-/// sent. `frames` says of a message how many frames it holds.
+/// Sends `count` messages by calls of `sendmmsg`, which gets the number of messages done with and returns how
+/// many of the others it sent. `frames` returns the number of frames in a message.
 ///
 /// # Errors
 /// If the socket has failed for good.
@@ -94,7 +95,7 @@ pub fn send_all(
                     counts.merged += u64::from(frames(message) > 1);
                 }
                 done += sent;
-                // It was of what had happened before.
+                // The error was of an earlier event.
                 if let Some(error) = refused.take() {
                     count_error(&error, counts);
                 }
@@ -102,20 +103,20 @@ pub fn send_all(
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => (),
-                // Full as well, or it takes no such message.
+                // The device is full as well, or takes no such message.
                 Some(libc::ENOBUFS) if is_merged => return Ok(Sent { done, is_refused: true }),
                 // The buffer of the socket, or the device, is full.
                 Some(libc::EAGAIN | libc::ENOBUFS) => break,
-                // It may be of what had happened before, on which the frame has no part.
+                // The error may be of an earlier event, which the frame has no part in.
                 _ if refused.is_none() => refused = Some(error),
-                // The interface is down or has gone, for all of them: each would be refused twice more.
+                // The interface is down or has gone, for all messages: each would be refused twice more.
                 _ if is_down(&error) => {
                     counts.unsent += (done..count).map(&frames).sum::<usize>() as u64;
                     done = count;
                 }
                 _ if is_merged => return Ok(Sent { done, is_refused: true }),
                 _ => {
-                    // The first of those left was refused; the others may do better.
+                    // The first message left was refused; the others may pass.
                     refused = None;
                     done += 1;
                     counts.unsent += 1;
@@ -126,12 +127,13 @@ pub fn send_all(
     Ok(Sent { done, is_refused: false })
 }
 
-/// Whether the socket has failed for good. All else is temporary: a device that is down, a frame that it does not send.
+/// Whether the socket has failed for good. Other errors are temporary: a device that is down, a frame that it
+/// does not send.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }
 
-/// Whether it says that the interface is down or has gone.
+/// Whether the error reports that the interface is down or has gone.
 fn is_down(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV))
 }
@@ -139,10 +141,10 @@ fn is_down(error: &io::Error) -> bool {
 /// Counts an error of the socket, which may be of this call or of an earlier event.
 fn count_error(error: &io::Error, counts: &mut PortCounts) {
     match error.raw_os_error() {
-        // A super-packet of a kind that the header before a frame has no word for; it is gone.
+        // A super-packet of a kind that the header before a frame cannot express; it is lost.
         Some(libc::EINVAL) => counts.super_packets += 1,
         _ if is_down(error) => counts.down += 1,
-        // Nothing waits, or the system is short of memory.
+        // No frame waits, or the system is short of memory.
         _ => (),
     }
 }
@@ -153,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A socket whose slots say which frames are in its queue, and its next errors.
+    /// A socket with slots that announce the frames in its queue, and its next errors.
     struct Socket {
         slots: VecDeque<u32>,
         queue: VecDeque<u32>,
@@ -166,7 +168,8 @@ mod tests {
             Self { slots, queue, errors: errors.iter().copied().collect() }
         }
 
-        /// As recvmmsg(2): an error if it is of the first message; one that is of the frame takes it out.
+        /// Like recvmmsg(2): returns an error if the first message fails; an error of a frame takes the frame
+        /// out.
         fn read(&mut self, most: usize, got: &mut Vec<u32>) -> io::Result<Option<usize>> {
             if let Some(error) = self.errors.pop_front() {
                 if error == libc::EINVAL {
@@ -182,15 +185,15 @@ mod tests {
             Ok(Some(count))
         }
 
-        /// Goes through the slots, so many at a time, as a port does; the frames in the order in which they came.
+        /// Goes through the slots, `most` at a time, as a port does. Returns the frames in order of arrival.
         fn receive(&mut self, most: usize, counts: &mut PortCounts) -> Vec<u32> {
             let mut got = Vec::new();
-            // Once for each slot, and some for errors.
+            // One round for each slot, and some for errors.
             for _ in 0..200 {
                 let count = most.min(self.slots.len());
                 let done = receive_queued(count, counts, |most| self.read(most, &mut got)).unwrap();
                 self.slots.drain(..done);
-                // What is left in the queue is of slots that are left.
+                // Frames left in the queue belong to slots that are left.
                 assert!(self.queue.is_empty() || self.queue.front() == self.slots.front());
             }
             assert!(self.slots.is_empty());

@@ -1,26 +1,29 @@
-//! Merges consecutive segments of one TCP connection into super-packets, which the device that sends them cuts again.
+//! Merges consecutive segments of one TCP connection into super-packets, which the sending device cuts again.
 //!
-//! The opposite of [`segment`](super::segment), by the same header before the frame (virtio 1.2 section 5.1.6, "Packet
-//! Transmission"): what costs a packet socket most is the frame and not the byte. A device that segments (TSO) gives each segment the
-//! headers of the super-packet, but for lengths, checksums, the sequence number, an IPv4 identification that counts up by one, and
-//! PSH and FIN, which only the last one keeps. So frames are merged exactly if that gives them back, bit for bit:
+//! The opposite of [`segment`](super::segment), with the same header before the frame (virtio 1.2 section
+//! 5.1.6, "Packet Transmission"): a packet socket costs more per frame than per byte. A device that segments
+//! (TSO) gives each segment the headers of the super-packet, except for lengths, checksums, the sequence
+//! number, an IPv4 identification that counts up by one, and PSH and FIN, which only the last one keeps.
+//! Frames are therefore merged exactly if the device restores them bit for bit:
 //!
-//! - all other bytes of their headers are equal, and sequence numbers and identifications follow. ACK is set, and none of SYN, RST, URG
-//!   and CWR; PSH or FIN end a super-packet;
-//! - payloads are equally long, but for a last one that may be shorter. So no segment is longer than the frame was that came;
-//! - no options or extension headers of IP, no fragment, nothing behind the packet; and no CE, so that a mark stays with its packet;
-//! - their checksums are known to be right. The device makes new ones for all, so a frame that was damaged would arrive as if it were
-//!   whole. That of the IPv4 header is verified here. That of TCP counts as right if a receiving device verified it
-//!   ([`CHECKSUM_VERIFIED`]), or if it is unfinished, with the right sum of the pseudo-header (RFC 9293 section 3.1): then the
-//!   frame came from a host of this machine.
+//! - all other bytes of their headers are equal, and sequence numbers and identifications are consecutive.
+//!   ACK is set, and none of SYN, RST, URG and CWR; PSH or FIN end a super-packet;
+//! - payloads are equally long, except for a last one that may be shorter, so no segment is longer than its
+//!   original frame;
+//! - there are no options or extension headers of IP, no fragments, no bytes behind the packet; and no CE, so
+//!   that a mark stays with its packet;
+//! - their checksums are known to be right. The device computes new ones for all, so a damaged frame would
+//!   arrive as if it were intact. The checksum of the IPv4 header is verified here. A TCP checksum counts as
+//!   right if a receiving device verified it ([`CHECKSUM_VERIFIED`]), or if it is unfinished, with the right
+//!   sum of the pseudo-header (RFC 9293 section 3.1): then the frame came from a host of this machine.
 //!
-//! Nothing of a frame is changed or copied, but for its headers: a super-packet is sent from those in a block of their own and the
-//! payloads where they lie.
+//! Only headers are copied and changed: a super-packet is sent from a block of headers and from the payloads
+//! where they lie.
 //!
 //! A device may refuse super-packets: a port then sends their frames one by one.
 //!
-//! Cost: O(1) for each frame, a look at its header; of a segment that may be merged, two passes over headers. No allocation once
-//! the vectors have grown.
+//! Cost: O(1) for each frame, to check its header; two passes over headers for a segment that may be merged.
+//! No allocation once the vectors have grown.
 
 use super::segment::{
     CWR, GSO_TCP, IPV4_HEADER, IPV6_HEADER, Layout, NEEDS_CHECKSUM, PSH_FIN, TCP_HEADER, VNET_HEADER,
@@ -29,15 +32,16 @@ use super::segment::{
 
 /// `VIRTIO_NET_HDR_F_DATA_VALID`: the device that received the frame found its checksum right.
 pub const CHECKSUM_VERIFIED: u8 = 2;
-/// Most segments of one super-packet. Chosen: 64 KB of full segments are 45.
+/// Maximum of segments in one super-packet. Chosen: 64 KB of full segments are 45.
 pub const MAX_MERGED: usize = 64;
-/// Least payload of segments that are merged, but for the last. Chosen: shorter ones are rare, and below 64 bytes some devices cannot cut.
+/// Least payload of segments that are merged, except for the last. Chosen: shorter ones are rare, and below
+/// 64 bytes some devices cannot cut.
 const LEAST_SEGMENT: usize = 256;
 /// Bytes of the longest headers that are merged: Ethernet, two VLAN tags, IPv6, TCP with all its options.
 const LONGEST_HEADERS: usize = 14 + 2 * 4 + IPV6_HEADER + 60;
 /// The longest IP packet (RFC 791 section 3.1).
 const LONGEST_PACKET: usize = 65_535;
-/// Where the checksum is in the TCP header.
+/// Offset of the checksum in the TCP header.
 const CHECKSUM: usize = 16;
 const FLAGS: usize = 13;
 const SYN: u8 = 0x02;
@@ -54,18 +58,19 @@ struct Candidate<'a> {
     version: Version,
     network: usize,
     transport: usize,
-    /// Where its payload begins.
+    /// Offset of the payload.
     payload: usize,
 }
 
 impl<'a> Candidate<'a> {
-    /// The frame with `vnet` before it; none if it is to be sent as it is, as `may_merge` says of its kind and bytes too.
+    /// The frame with `vnet` before it; none if it must be sent as it is, which also `may_merge` decides by
+    /// its kind and bytes.
     fn of(
         vnet: &[u8; VNET_HEADER],
         frame: &'a [u8],
         may_merge: impl Fn(Kind, &[u8]) -> bool,
     ) -> Option<Self> {
-        // What costs least first: most frames are no candidates, or all are.
+        // The cheapest checks first: most frames are no candidates, or all are.
         if vnet[1] != 0 || !matches!(vnet[0], NEEDS_CHECKSUM | CHECKSUM_VERIFIED) {
             return None;
         }
@@ -126,17 +131,17 @@ impl<'a> Candidate<'a> {
         self.frame[self.transport + FLAGS] & PSH_FIN != 0
     }
 
-    /// Whether the headers are equal in what a device leaves equal. Both are of the lengths that `self` has.
+    /// Whether the headers are equal where a device keeps them equal. Both have the lengths of `self`.
     fn has_headers_of(&self, other: &Self) -> bool {
         let same = |from: usize, to: usize| self.frame[from..to] == other.frame[from..to];
         let (ip, tcp) = (self.network, self.transport);
         let is_same_ip = match self.version {
-            // Not the length, the identification and the checksum.
+            // All but length, identification and checksum.
             Version::V4 => same(0, ip + 2) && same(ip + 6, ip + 10) && same(ip + 12, tcp),
             Version::V6 => same(0, ip + 4) && same(ip + 6, tcp),
         };
         let flags = self.frame[tcp + FLAGS] ^ other.frame[tcp + FLAGS];
-        // Not the sequence number and the checksum.
+        // All but sequence number and checksum.
         is_same_ip
             && same(tcp, tcp + 4)
             && same(tcp + 8, tcp + FLAGS)
@@ -146,21 +151,21 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Which kind of super-packet a frame could be part of: devices may take some and refuse others.
+/// The kind of super-packet that a frame could be part of: devices may take some kinds and refuse others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(u8);
 
 impl Kind {
-    /// How many there are: two versions of IP, with and without tags.
+    /// Number of kinds: two versions of IP, with and without tags.
     pub const COUNT: usize = 4;
 
-    /// Of a frame whose IP header of this version begins at `network`.
+    /// The kind of a frame whose IP header of this version begins at `network`.
     const fn of(version: Version, network: usize) -> Self {
         let is_tagged = network > 14;
         Self((matches!(version, Version::V6) as u8) << 1 | is_tagged as u8)
     }
 
-    /// Its number, below [`Kind::COUNT`].
+    /// The kind's number, below [`Kind::COUNT`].
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -190,7 +195,7 @@ impl<'a> Growing<'a> {
             && first.payload - first.network + payload + next.payload_length() <= LONGEST_PACKET;
         let place = |of: &Candidate<'_>| (of.version, of.network, of.transport, of.payload);
         let identification = |of: &Candidate<'_>| get(&of.frame[of.network..], 4);
-        // A shorter one was the last.
+        // A shorter segment is the last.
         has_room
             && size >= LEAST_SEGMENT
             && last.payload_length() == size
@@ -210,7 +215,7 @@ impl<'a> Growing<'a> {
         self.payload += next.payload_length();
     }
 
-    /// Its headers, with the one before the frame.
+    /// The headers of the super-packet, with the one before the frame.
     fn headers(&self) -> Headers {
         let Candidate { frame, version, network, transport, payload, .. } = self.first;
         let header = VnetHeader {
@@ -260,39 +265,39 @@ impl Headers {
     }
 }
 
-/// What is sent as one: a frame as it is, or several as a super-packet.
+/// A message: a frame as it is, or several as a super-packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// How many frames.
+    /// Number of frames.
     pub count: usize,
-    /// The kind of a super-packet, where the payload begins in each frame, and which are its headers; none for one frame.
+    /// The properties of a super-packet; none for one frame.
     pub merged: Option<Merged>,
 }
 
-/// What is particular to a super-packet.
+/// The properties of a super-packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged {
     pub kind: Kind,
-    /// Where the payload begins in each of its frames.
+    /// Offset of the payload in each of its frames.
     pub payload: usize,
-    /// Its place among the headers of the plan.
+    /// Index of its headers in the plan.
     pub headers: usize,
 }
 
 /// The messages in which frames are sent, in order.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// In order.
+    /// The messages in order.
     pub messages: Vec<Message>,
-    /// Of super-packets.
+    /// Headers of super-packets.
     pub headers: Vec<Headers>,
-    /// Frames in all of them.
+    /// Number of frames in all messages.
     pub frames: usize,
 }
 
 impl Plan {
-    /// Plans at most `limit` messages of the first of `frames`, each of which is the header before it and its bytes. `may_merge` says
-    /// of a frame of this kind and length whether it may be merged.
+    /// Plans at most `limit` messages for the first of `frames`, each of which is the header before it and
+    /// its bytes. `may_merge` decides by kind and length whether a frame may be merged.
     pub fn make<'a>(
         &mut self,
         limit: usize,
@@ -317,7 +322,7 @@ impl Plan {
                 Some(first) => growing = Some(Growing::new(first)),
                 None => self.push(Message { count: 1, merged: None }),
             }
-            // One that grows will be a message too.
+            // The growing super-packet will be a message too.
             if growing.is_none() && self.messages.len() == limit {
                 return;
             }

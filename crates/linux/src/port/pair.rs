@@ -1,12 +1,15 @@
-//! A pair of devices whose first has a queue of the kernel: what is sent into it comes out at the other one.
+//! A pair of devices, the first of which has a queue of the kernel: frames sent into it come out at the other
+//! one.
 //!
-//! Source: packet(7), veth(4), socket(7). Each frame is sent by a call of its own, whose error says at once that the queue, or a program in
-//! front of it, dropped that frame (`ENOBUFS`). `SO_PRIORITY` names the class that a frame belongs to. Frames count against
-//! the buffer of the socket until they have left the queue, so that it is as large as the kernel lets it be; it takes no memory by itself.
+//! Source: packet(7), veth(4), socket(7). Each frame is sent by a call of its own, whose error shows at once
+//! that the queue, or a program in front of it, dropped that frame (`ENOBUFS`). `SO_PRIORITY` names the class
+//! of a frame. Frames count against the buffer of the socket until they have left the queue, so the buffer is
+//! as large as the kernel allows; it takes no memory by itself.
 //!
-//! Neither end has an address, and the kernel sends nothing of its own: what comes out was sent here.
+//! Neither end has an address, and the kernel sends no packets of its own: only frames sent here come out.
 //!
-//! Cost: one system call for each frame and way, and one where the class is another than that of the frame before.
+//! Cost: one system call for each frame and way, and one where the class differs from that of the frame
+//! before.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -20,16 +23,18 @@ use super::socket::{bind, newly_missed};
 use crate::namespace::{Namespace, NamespaceError, SysctlError, silence_ipv6};
 use crate::netlink::{Netlink, NetlinkError, VethEnd};
 
-/// What may wait in the queue, as the kernel counts it with what it keeps of each frame. Chosen: some 100,000 full frames.
+/// Maximum backlog of the queue in bytes, as the kernel counts it with its overhead for each frame. Chosen:
+/// some 100,000 full frames.
 const SEND_BUFFER: usize = 256 << 20;
-/// What may wait behind it. Chosen: that of a [`Port`](super::Port).
+/// Maximum of bytes that wait behind it. Chosen: that of a [`Port`](super::Port).
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// The devices run some milliseconds after they were made. Chosen: a loaded machine.
+/// Maximum wait for the devices, which run some milliseconds after they were created. Chosen: for a loaded
+/// machine.
 const PATIENCE: Span = Span::from_secs(10);
-/// Of both ends; frames are sent to others. Locally administered.
+/// Hardware address of both ends; frames are sent to other addresses. Locally administered.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Why there is no such pair.
+/// Why the pair cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make the devices of the queue `{name}`: {cause}")]
 pub struct PairError {
@@ -53,12 +58,12 @@ enum Cause {
     Buffer(Errno),
 }
 
-/// What became of a frame that was sent.
+/// The fate of a frame that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is in the queue, or has left it.
+    /// The frame is in the queue, or has left it.
     Taken,
-    /// The queue, or a program in front of it, dropped it.
+    /// The queue, or a program in front of it, dropped the frame.
     Dropped,
 }
 
@@ -67,17 +72,18 @@ pub enum Sent {
 pub struct QueuePair {
     entrance: OwnedFd,
     exit: OwnedFd,
-    /// What frames were sent as last.
+    /// The class of the last frame.
     class: u32,
-    /// The index of the device that frames enter by: its egress is where the queue is to be.
+    /// The index of the device by which frames enter; its egress has the queue.
     pub device: u32,
 }
 
 impl QueuePair {
-    /// Makes the devices `name` and `name`.out, which carry frames of at most `longest` bytes, in the calling thread's namespace.
+    /// Creates the devices `name` and `name`.out, which carry frames of at most `longest` bytes, in the
+    /// calling thread's namespace.
     ///
     /// # Errors
-    /// Without the rights of root, or if there are devices of these names.
+    /// Without the rights of root, or if devices have these names.
     pub fn create(name: &str, longest: Bytes) -> Result<Self, PairError> {
         Self::make(name, longest).map_err(|cause| PairError { name: name.to_owned(), cause })
     }
@@ -109,7 +115,7 @@ impl QueuePair {
     /// Sends a frame with this `skb->priority`.
     ///
     /// # Errors
-    /// What else befell it, such as that the buffer of the socket is full.
+    /// Other errors than a drop, for example a full buffer of the socket.
     pub fn send(&mut self, frame: &[u8], class: u32) -> Result<Sent, Errno> {
         if class != self.class {
             setsockopt(&self.entrance, Priority, &class.cast_signed())?;
@@ -125,7 +131,7 @@ impl QueuePair {
         }
     }
 
-    /// The next frame that has come out, in `buffer`, which cuts a longer one; none if none is there.
+    /// The next frame that has come out, in `buffer`, which cuts a longer one; none if there is none.
     ///
     /// # Errors
     /// If the socket fails.
@@ -140,7 +146,7 @@ impl QueuePair {
         }
     }
 
-    /// The socket that frames come out by, to wait for them.
+    /// The socket by which frames come out, to wait for them.
     #[must_use]
     pub fn exit(&self) -> BorrowedFd<'_> {
         self.exit.as_fd()
@@ -156,7 +162,8 @@ fn open((device, protocol): (u32, u16)) -> Result<OwnedFd, Cause> {
     Ok(opened)
 }
 
-/// How many frames the kernel lost at this socket because they were not read in time, since the last call.
+/// Number of frames that the kernel lost at this socket since the last call because they were not read in
+/// time.
 #[must_use]
 pub fn lost_at(exit: &OwnedFd) -> u64 {
     newly_missed(exit)

@@ -13,7 +13,7 @@ use super::tag::{TAG, put_tag_back, tag_of_message};
 use super::{BATCH, GSO_TYPE, Port, PortCounts, Received, point, vector};
 use crate::pool::{BufferId, HEAD, Pool};
 
-/// How many frames were asked for and read.
+/// Numbers of frames asked for and read.
 struct Read {
     asked: usize,
     got: usize,
@@ -28,11 +28,11 @@ struct SuperPacket {
 }
 
 impl Port {
-    /// Reads frames that wait into `frames`, at most [`BATCH`] or the segments of as many super-packets, in buffers that
-    /// `owner` takes. Whether more may wait.
+    /// Reads waiting frames into `frames`, at most [`BATCH`] or the segments of as many super-packets, in
+    /// buffers that `owner` takes. Returns whether more may wait.
     ///
     /// # Errors
-    /// If the socket fails for good. That its interface is down is no such failure.
+    /// If the socket fails for good. An interface that is down is no such failure.
     pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         let Some(mut ring) = self.ring.take() else {
             let read = self.receive_messages(BATCH, owner, pool, frames);
@@ -43,13 +43,13 @@ impl Port {
         let count = self.receive_from(&mut ring, owner, pool, frames);
         self.ring = Some(ring);
         if count.as_ref().is_ok_and(|count| *count == 0) {
-            // It may be readable because of an error, which would be so until it is asked for.
+            // The socket may be readable because of an error, which stays until it is read.
             count_received(take_error(&self.socket).map(|()| 0), &mut self.counts)?;
         }
         count.map(|count| count == BATCH)
     }
 
-    /// Reads what is in the slots of the ring; how many, of [`BATCH`] at most, which it is too if no buffer is free.
+    /// Reads frames from the slots of the ring. Returns how many; [`BATCH`] also if no buffer is free.
     fn receive_from(
         &mut self,
         ring: &mut Ring,
@@ -86,8 +86,8 @@ impl Port {
         Ok(count)
     }
 
-    /// Reads `count` frames whose slots say that they are in the queue of the socket. How many are done with: none for want of buffers,
-    /// or if the socket fails.
+    /// Reads `count` frames that slots announce in the queue of the socket. Returns how many are done with:
+    /// none without a free buffer, or if the socket fails.
     fn receive_queued(
         &mut self,
         count: usize,
@@ -104,7 +104,7 @@ impl Port {
         done
     }
 
-    /// The frame of a slot, copied to this buffer; none if it is too long, which is counted.
+    /// Copies the frame of a slot to this buffer; none if it is too long, which is counted.
     fn copy_frame(&mut self, slot: &Slot<'_>, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let Slot { header, frame, length, tag, .. } = *slot;
         if is_too_long(length, pool) {
@@ -112,7 +112,7 @@ impl Port {
             return None;
         }
         if length > frame.len() {
-            // The socket had no room to hold the whole of it.
+            // The socket had no room for the whole frame.
             self.counts.missed += 1;
             return None;
         }
@@ -134,7 +134,7 @@ impl Port {
     ) {
         let Slot { header, frame, length, tag, .. } = *slot;
         if length > frame.len() {
-            // The socket had no room to hold the whole of it.
+            // The socket had no room for the whole super-packet.
             self.counts.missed += 1;
             return;
         }
@@ -151,10 +151,10 @@ impl Port {
         self.segment(&found, buffer, owner, pool, frames);
     }
 
-    /// Reads `most` frames of the queue of the socket, or as many as there are buffers for.
+    /// Reads `most` frames from the queue of the socket, or as many as there are buffers for.
     ///
     /// # Errors
-    /// Any of the socket, which is not counted.
+    /// The error of the socket, which is not counted.
     fn receive_messages(
         &mut self,
         most: usize,
@@ -168,14 +168,14 @@ impl Port {
         }
         let count = self.spare.len().min(most);
         if count == 0 {
-            // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
+            // Every buffer is in use: the kernel's buffer fills, and the kernel counts lost frames.
             return Ok(Read { asked: 0, got: 0 });
         }
         self.prepare_buffers(count, pool);
         let each = std::iter::repeat_n(3, count);
         point(&mut self.messages, self.vectors.as_mut_ptr(), each, Some(self.control.as_mut_ptr()));
-        // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of these lengths,
-        // which live through the call and which nothing refers to meanwhile.
+        // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of
+        // these lengths, which live through the call and are not referenced meanwhile.
         let got = check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -197,7 +197,7 @@ impl Port {
             let came = frames.len() - before;
             self.counts.received += came as u64;
             if came == 0 {
-                // Its buffer is ready for another one.
+                // The buffer is free for another frame.
                 self.spare[kept] = buffer;
                 kept += 1;
             }
@@ -212,13 +212,13 @@ impl Port {
     fn prepare_overflow(&mut self, pool: &Pool) {
         let length = BATCH * slot_length(pool);
         if self.overflow.len() != length {
-            // Zeroed by the system, on touch.
+            // The system zeroes it on touch.
             self.overflow = vec![0; length];
         }
     }
 
-    /// Points the vectors at the first spare buffers, and behind each at its slot of the overflow: at the place that follows
-    /// what the buffer holds.
+    /// Points the vectors at the first spare buffers, and after each at its slot of the overflow, at the
+    /// offset after the buffer's length.
     fn prepare_buffers(&mut self, count: usize, pool: &mut Pool) {
         let (end, slot) = (HEAD + pool.longest(), slot_length(pool));
         self.prepare_overflow(pool);
@@ -235,7 +235,7 @@ impl Port {
     fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let message = &self.messages[at];
         let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
-        // One that was truncated is longer as well.
+        // A truncated frame is longer as well.
         if is_too_long(length, pool) {
             self.counts.oversize += 1;
             return None;
@@ -264,8 +264,8 @@ impl Port {
         self.segment(&found, buffer, owner, pool, frames);
     }
 
-    /// Cuts a super-packet into `frames`, of which the first is put into `buffer`. None come if it cannot be cut, which is
-    /// counted.
+    /// Cuts a super-packet into `frames`, the first of which goes into `buffer`. There are none if it cannot
+    /// be cut, which is counted.
     fn segment(
         &mut self,
         found: &SuperPacket,
@@ -293,19 +293,20 @@ impl Port {
             };
             let bytes = pool.bytes_mut(buffer);
             bytes[..VNET_HEADER].copy_from_slice(&header);
-            // It fits: none is longer than `longest`.
+            // The segment fits: none is longer than `longest`.
             let length = segments.write_next(&mut bytes[start..]).unwrap_or_default();
             frames.push(Received { buffer, start: start as u8, length: length as u16 });
         }
     }
 }
 
-/// Whether a frame of this length does not fit a buffer, or with a tag put back is longer than can be said.
+/// Whether a frame of this length does not fit a buffer, or is too long for its length field once a tag is
+/// put back.
 fn is_too_long(length: usize, pool: &Pool) -> bool {
     length > pool.longest() || length + TAG > usize::from(u16::MAX)
 }
 
-/// Bytes of the overflow for each message: those of a buffer that holds the longest super-packet.
+/// Bytes of the overflow for each message: a buffer for the longest super-packet.
 fn slot_length(pool: &Pool) -> usize {
     HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
 }

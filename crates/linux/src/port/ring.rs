@@ -1,14 +1,15 @@
-//! Frames that come in by memory shared with the kernel: no system call for a batch, and for each frame neither a buffer of the
-//! kernel that waits, nor a control message, nor the lock of the socket.
+//! A ring: frames that enter by memory shared with the kernel. It needs no system call for a batch, and for
+//! each frame neither a kernel buffer, nor a control message, nor the lock of the socket.
 //!
 //! Source: packet(7), `PACKET_RX_RING`, `PACKET_COPY_THRESH`.
 //!
-//! A slot holds a frame of the MTU. What is longer, mostly a super-packet, is in its slot up to the slot's end, and whole in the
-//! queue of the socket, in the same order, from where it is read by a system call. The memory is taken at once and not paged out. When
-//! all slots are full the kernel drops what comes and counts it.
+//! A slot holds a frame of the MTU. A longer frame, mostly a super-packet, is cut at the slot's end, and is
+//! whole in the queue of the socket, in the same order, from where a system call reads it. The memory is
+//! committed at once and not paged out. When all slots are full the kernel drops arriving frames and counts
+//! them.
 //!
-//! A frame is copied from its slot to a buffer, where it may wait: slots are filled in turn, so that one of a frame that waits long
-//! would stop all that come after it.
+//! A frame is copied from its slot to a buffer, where it may wait: slots are filled in turn, so one that is
+//! held for long would stop all frames after it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,18 +21,18 @@ use super::slots::Slots;
 use super::socket::set_option;
 use super::tag::{self, Tag};
 
-/// How large a ring is.
+/// The size of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize {
     /// The longest frame that a slot holds; longer ones cost a system call.
     pub longest: Bytes,
-    /// What all slots for frames that come in take, rounded to blocks of 64 KiB.
+    /// Memory of all slots, rounded to blocks of 64 KiB.
     pub memory: Bytes,
 }
 
 impl RingSize {
-    /// For a port of a gateway whose frames are this long at most. Chosen: 16 MiB, some 10,000 frames with an MTU of 1500: 20 ms of
-    /// half a million a second.
+    /// The ring of a gateway's port with frames of at most this length. Chosen: 16 MiB, some 10,000 frames
+    /// with an MTU of 1500: 20 ms at half a million a second.
     #[must_use]
     pub const fn of(longest: Bytes) -> Self {
         Self { longest, memory: Bytes::new(16 << 20) }
@@ -42,7 +43,7 @@ impl RingSize {
 pub(super) struct Ring {
     slots: Slots,
     size: RingSize,
-    /// The next slot when it was last looked whether the kernel goes on.
+    /// The next slot at the last check of whether the kernel has stopped.
     looked_at: Option<usize>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Slot<'a> {
     pub is_queued: bool,
     /// The header before the frame.
     pub header: &'a [u8; VNET_HEADER],
-    /// Its bytes, or the first of them.
+    /// The bytes of the frame, or the first of them.
     pub frame: &'a [u8],
     pub length: usize,
     /// The tag that the kernel took out of it.
@@ -60,10 +61,10 @@ pub(super) struct Slot<'a> {
 }
 
 impl Ring {
-    /// Gives a socket that is not bound yet a ring; it has PACKET_VNET_HDR.
+    /// Gives an unbound socket a ring; the socket has PACKET_VNET_HDR.
     ///
     /// # Errors
-    /// If the system does not: it is short of memory, or has no such rings.
+    /// If the system is short of memory, or has no such rings.
     pub fn new(socket: &OwnedFd, size: RingSize) -> io::Result<Self> {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1_i32)?;
         let [longest, memory] = [size.longest, size.memory].map(|bytes| bytes.get() as usize);
@@ -71,15 +72,16 @@ impl Ring {
         Ok(Self { slots, size, looked_at: None })
     }
 
-    /// Whether the kernel has stopped: since the last look frames were `missed`, no slot was read, and none is filled. It takes a slot for a
-    /// frame before it finds that the header before frames has no word for its kind (a datagram to be fragmented of a virtual machine, SCTP),
-    /// drops that frame, and waits for this slot for ever (`tpacket_rcv`, seen with Linux 6.18).
+    /// Whether the kernel has stopped: since the last check frames were `missed`, no slot was read, and none
+    /// is filled. The kernel takes a slot for a frame before it finds that the header before frames cannot
+    /// express its kind (a datagram of a virtual machine that is to be fragmented, SCTP), drops that frame,
+    /// and then waits for this slot for ever (`tpacket_rcv`, seen with Linux 6.18).
     pub fn has_stopped(&mut self, missed: u64) -> bool {
         let before = self.looked_at.replace(self.slots.next());
         missed > 0 && before == self.looked_at && self.first().is_none()
     }
 
-    /// The same ring anew, for a socket whose ring has stopped.
+    /// Recreates the ring for a socket whose ring has stopped.
     ///
     /// # Errors
     /// As for [`new`](Self::new); the socket is without a ring then.
@@ -103,14 +105,15 @@ impl Ring {
         })
     }
 
-    /// How many slots in a row, from the next one, hold frames that are in the queue of the socket; `most` at most.
+    /// Number of slots in a row, from the next one, whose frames are in the queue of the socket; at most
+    /// `most`.
     pub fn queued(&self, most: usize) -> usize {
         let both = libc::TP_STATUS_USER | libc::TP_STATUS_COPY;
         let is_queued = |after: &usize| self.slots.status(*after) & both == both;
         (0..most.min(self.slots.count())).take_while(is_queued).count()
     }
 
-    /// Gives so many slots back to the kernel, of frames that were read.
+    /// Gives `count` slots back to the kernel, whose frames were read.
     pub fn release(&mut self, count: usize) {
         for _ in 0..count {
             self.slots.set_status(0, libc::TP_STATUS_KERNEL);

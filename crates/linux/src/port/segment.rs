@@ -1,39 +1,43 @@
 //! Cuts super-packets of segmentation offload into the packets that a wire carries.
 //!
-//! A host behind a virtual device, or a kernel that merged what it received, hands over up to 64 KB with one header. The
-//! header before the frame (virtio 1.2 section 5.1.6, "Packet Transmission") says how such a packet is to be cut:
+//! A host behind a virtual device, or a kernel that merged received packets, hands over up to 64 KB with one
+//! header. The header before the frame (virtio 1.2 section 5.1.6, "Packet Transmission") says how to cut such
+//! a packet:
 //!
 //! | kind | made by | each packet |
 //! |---|---|---|
 //! | `TCPV4`, `TCPV6` | TSO, GSO, GRO | sequence number moved on; CWR only in the first (RFC 3168 section 6.1.2), FIN and PSH only in the last |
 //! | `UDP_L4` | `UDP_SEGMENT`, GRO | a datagram of its own |
 //!
-//! Packet sockets have given no other kind since Linux 4.14: datagrams that a device was to cut into IP fragments (UFO) are an
-//! error of the system call, as are datagrams of `UDP_SEGMENT` before Linux 6.2.
+//! Packet sockets deliver no other kind since Linux 4.14: datagrams that a device should cut into IP
+//! fragments (UFO) make the system call fail, and so do datagrams of `UDP_SEGMENT` before Linux 6.2.
 //!
-//! Where the checksum of the super-packet is unfinished, so are those of its segments: the checksum field holds the sum of the
-//! pseudo-header, and the header before each frame says so. Where it is complete, each segment gets a complete one. Neither
-//! way reads addresses: the sum of the pseudo-header follows from what the super-packet holds, so routing headers do not
-//! matter, and the segments of a super-packet with a wrong checksum have wrong ones.
+//! If the checksum of the super-packet is unfinished, so are those of its segments: the checksum field holds
+//! the sum of the pseudo-header, and the header before each frame says so. If it is complete, each segment
+//! gets a complete one. Neither way reads addresses: the sum of the pseudo-header follows from the fields of
+//! the super-packet, so routing headers do not matter, and the segments of a super-packet with a wrong
+//! checksum have wrong ones.
 //!
-//! `hdr_len` is a hint of the sender and is not read. What disagrees with the frame is refused, see [`Refusal`]: tunnels
-//! (another transport header before the checksum), packets above 64 KB ("big TCP"), and authentication headers.
+//! `hdr_len` is a hint of the sender and is not read. A header that contradicts its frame is refused, see
+//! [`Refusal`], and so are tunnels (another transport header before the checksum), packets above 64 KB ("big
+//! TCP"), and authentication headers.
 //!
-//! Cost: one copy of each byte; one more pass, and another over each segment, where the checksum is complete. No allocation,
-//! and no panic whatever the bytes.
+//! Cost: one copy of each byte; one more pass, and another over each segment, where the checksum is complete.
+//! No allocation, and no panic on any input.
 
 /// Bytes of the header before a frame, `struct virtio_net_hdr`: flags, gso_type, hdr_len, gso_size, csum_start,
 /// csum_offset.
 pub const VNET_HEADER: usize = 10;
-/// The longest frame of a super-packet: Ethernet, two VLAN tags, an IPv6 header, and what its length field counts at most.
+/// The longest frame of a super-packet: Ethernet, two VLAN tags, an IPv6 header, and the maximum of its
+/// length field.
 pub const LONGEST_SUPER_PACKET: usize = 14 + 2 * 4 + 40 + 65_535;
-/// Most segments of one super-packet. Chosen: 64 KB in segments of 48 bytes, the least that Linux sends
+/// Maximum of segments in one super-packet. Chosen: 64 KB in segments of 48 bytes, the least that Linux sends
 /// (`net.ipv4.tcp_min_snd_mss`), are 1365.
 const MAX_SEGMENTS: usize = 2_048;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
 pub const NEEDS_CHECKSUM: u8 = 1;
-/// `VIRTIO_NET_HDR_GSO_ECN`, set with the kind: the header has CWR, as its flags say too.
+/// `VIRTIO_NET_HDR_GSO_ECN`, set with the kind: the header has CWR, as its flags show too.
 const ECN: u8 = 0x80;
 
 const ADDRESSES: usize = 12;
@@ -43,9 +47,9 @@ pub(super) const IPV4_HEADER: usize = 20;
 pub(super) const IPV6_HEADER: usize = 40;
 pub(super) const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
-/// Extension headers that are skipped at most, as by `frame` of the crate live.
+/// Maximum of extension headers that are skipped, equal to that of `frame` of the crate live.
 const MAX_EXTENSIONS: usize = 8;
-/// Of the word of an IPv4 header that holds them, MF and the offset, which are zero unless the packet is a fragment.
+/// MF and the offset in their word of an IPv4 header, which are zero unless the packet is a fragment.
 const FRAGMENT: u16 = 0x3fff;
 pub(super) const CWR: u8 = 0x80;
 pub(super) const PSH_FIN: u8 = 0x09;
@@ -75,20 +79,20 @@ pub(super) mod protocol {
 pub struct VnetHeader {
     /// [`NEEDS_CHECKSUM`] and others.
     pub flags: u8,
-    /// How a super-packet is to be cut; 0 of other frames.
+    /// How to cut a super-packet; 0 for other frames.
     pub gso_type: u8,
-    /// Bytes of all its headers, as its sender says: a hint.
+    /// Bytes of all headers, by the sender: a hint.
     pub header_length: u16,
     /// Bytes of payload in each segment.
     pub gso_size: u16,
-    /// Where in the frame begins what an unfinished checksum covers.
+    /// Offset in the frame at which an unfinished checksum begins to count.
     pub checksum_start: u16,
-    /// Where that checksum is, from there.
+    /// Offset of that checksum, from there.
     pub checksum_offset: u16,
 }
 
 impl VnetHeader {
-    /// The header in these bytes.
+    /// Parses the header.
     #[must_use]
     pub const fn read(bytes: &[u8; VNET_HEADER]) -> Self {
         let [flags, gso_type, length, length_, size, size_, start, start_, offset, offset_] = *bytes;
@@ -102,7 +106,7 @@ impl VnetHeader {
         }
     }
 
-    /// Its bytes.
+    /// The header as bytes.
     #[must_use]
     pub const fn bytes(&self) -> [u8; VNET_HEADER] {
         let [length, length_] = self.header_length.to_ne_bytes();
@@ -116,19 +120,19 @@ impl VnetHeader {
 /// Why a super-packet is not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Of a kind that is not known.
+    /// The kind is unknown.
     Kind,
     /// Segments would have no payload.
     Size,
-    /// No whole IP packet of the kind's version behind at most two VLAN tags; or a fragment.
+    /// There is no whole IP packet of the kind's version behind at most two VLAN tags; or it is a fragment.
     Network,
-    /// No whole header of the kind's protocol directly in that packet.
+    /// There is no whole header of the kind's protocol directly in that packet.
     Transport,
-    /// The unfinished checksum is not that of the transport header.
+    /// The unfinished checksum is not at the transport header.
     Checksum,
     /// A segment is longer than the buffers.
     Long,
-    /// Too many segments.
+    /// There are too many segments.
     Many,
 }
 
@@ -145,7 +149,7 @@ pub(super) enum Version {
 }
 
 impl Kind {
-    /// What virtio calls this, and the version of IP if it fixes that.
+    /// The kind that virtio's number means, and the version of IP if the kind fixes that.
     const fn of(gso_type: u8) -> Option<(Self, Option<Version>)> {
         match gso_type & !ECN {
             1 => Some((Self::Tcp, Some(Version::V4))),
@@ -162,7 +166,7 @@ impl Kind {
         }
     }
 
-    /// Where the checksum is in the transport header.
+    /// Offset of the checksum in the transport header.
     const fn checksum_offset(self) -> usize {
         match self {
             Self::Tcp => 16,
@@ -170,7 +174,7 @@ impl Kind {
         }
     }
 
-    /// The length of the transport header; none if it is not whole.
+    /// The length of the transport header; none if it is cut.
     fn header(self, transport: &[u8]) -> Option<usize> {
         let length = match self {
             Self::Tcp => 4 * usize::from(transport.get(12)? >> 4),
@@ -180,7 +184,7 @@ impl Kind {
         (least <= length && length <= transport.len()).then_some(length)
     }
 
-    /// What the checksum is of `segment`, which begins at `transport`.
+    /// The state of the checksum of `segment`, whose transport header begins at `transport`.
     fn checksum(self, header: &VnetHeader, segment: &[u8], transport: usize) -> Result<Checksum, Refusal> {
         if header.flags & NEEDS_CHECKSUM == 0 {
             let is_absent = self != Self::Tcp && get(segment, self.checksum_offset()) == 0;
@@ -206,22 +210,22 @@ impl Kind {
     }
 }
 
-/// What is known of the checksum of the transport header.
+/// The state of the checksum of the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksum {
     /// The field holds the sum of the pseudo-header.
     Unfinished,
     Complete,
-    /// The sender made none (RFC 768).
+    /// The sender computed none (RFC 768).
     Absent,
 }
 
-/// Where things are in a frame.
+/// Offsets in a frame.
 pub(super) struct Layout {
     pub version: Version,
     pub network: usize,
     pub transport: usize,
-    /// Of the IP packet.
+    /// End of the IP packet.
     pub end: usize,
     pub protocol: u8,
 }
@@ -236,7 +240,7 @@ pub struct Segments<'a> {
     version: Version,
     network: usize,
     transport: usize,
-    /// Payload of each packet but the last.
+    /// Payload of each packet except the last.
     size: usize,
     checksum: Checksum,
     /// The sum of the pseudo-header without its length.
@@ -246,10 +250,10 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Those of `frame` with `header` before it, none longer than `longest` bytes.
+    /// The segments of `frame` with `header` before it, none longer than `longest` bytes.
     ///
     /// # Errors
-    /// Why it is not cut.
+    /// Why it cannot be cut.
     pub fn new(header: &VnetHeader, frame: &'a [u8], longest: usize) -> Result<Self, Refusal> {
         let (kind, version) = Kind::of(header.gso_type).ok_or(Refusal::Kind)?;
         let layout = Layout::of(frame).ok_or(Refusal::Network)?;
@@ -288,7 +292,7 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// How many are left.
+    /// Number of segments left.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.count - self.next
@@ -302,14 +306,15 @@ impl<'a> Segments<'a> {
         }
         VnetHeader {
             flags: NEEDS_CHECKSUM,
-            // Known from a field of 16 bits.
+            // The value comes from a field of 16 bits.
             checksum_start: self.transport as u16,
             checksum_offset: self.kind.checksum_offset() as u16,
             ..VnetHeader::default()
         }
     }
 
-    /// Writes the next frame to the beginning of `to`; its length. None if none is left, or `to` is shorter than the longest.
+    /// Writes the next frame to the beginning of `to`, and returns its length. None if no segment is left, or
+    /// `to` is shorter than the longest one.
     pub fn write_next(&mut self, to: &mut [u8]) -> Option<usize> {
         let begin = self.next * self.size;
         let payload = self.payload.get(begin..).filter(|_| self.next < self.count)?;
@@ -328,10 +333,10 @@ impl<'a> Segments<'a> {
         self.next + 1 == self.count
     }
 
-    /// Writes what differs from packet to packet into the headers; `begin` bytes of payload came before.
+    /// Writes the fields that differ between packets into the headers; `begin` is the offset of the payload.
     fn finish(&self, frame: &mut [u8], begin: u32) {
         let ip = &mut frame[self.network..];
-        // No longer than that of the super-packet, which is in this field.
+        // At most the length of the super-packet, which this field held.
         let length = ip.len();
         match self.version {
             Version::V4 => {
@@ -370,7 +375,7 @@ impl<'a> Segments<'a> {
 }
 
 impl Layout {
-    /// Of a frame with a whole IP packet that is no fragment.
+    /// The layout of a frame with a whole IP packet that is no fragment.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let mut at = ADDRESSES;
         for _ in 0..MAX_TAGS {
@@ -425,12 +430,12 @@ impl Layout {
     }
 }
 
-/// The big endian word at this place.
+/// The big-endian word at this offset.
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-/// The same of a header that was found to be whole.
+/// The big-endian word at this offset of a header that is known to be whole.
 pub(super) fn get(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
@@ -439,14 +444,14 @@ pub(super) fn put(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
-/// In ones' complement (RFC 1071).
+/// Adds in ones' complement (RFC 1071).
 pub(super) const fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     // With a carry the sum is below 2^16 - 1.
     sum + carry as u16
 }
 
-/// The words of at most 2^16 bytes, in ones' complement.
+/// The sum of the words of at most 2^16 bytes, in ones' complement.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
     let (words, rest) = bytes.as_chunks::<2>();
     let last = rest.first().map_or(0, |byte| u32::from(*byte) << 8);
@@ -455,7 +460,7 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     add((sum >> 16) as u16, sum as u16)
 }
 
-/// A checksum of UDP, in which zero says that there is none (RFC 768).
+/// A UDP checksum, in which zero means that there is none (RFC 768).
 const fn not_absent(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }
 }

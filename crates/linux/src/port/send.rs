@@ -12,21 +12,21 @@ use super::socket::{check, mtu};
 use super::{BATCH, Port, Received, point, range, vector};
 use crate::pool::Pool;
 
-/// A message of a plan on its way.
+/// A message of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     /// Its first frame.
     frame: usize,
-    /// How many in a row from it can leave by slots.
+    /// Number of messages in a row, from this one, that can leave by slots.
     run: usize,
 }
 
 impl Port {
-    /// Sends frames, in order, from where they are. How many are done with: sent, or counted as refused by the
-    /// device. The others are to be tried again soon, because the device takes no more for now.
+    /// Sends frames in order, from their buffers. Returns how many are done with: sent, or counted as refused
+    /// by the device. The caller retries the others soon, because the device takes no more for now.
     ///
     /// # Errors
-    /// If the socket fails for good. That its interface is down is no such failure.
+    /// If the socket fails for good. An interface that is down is no such failure.
     pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
         let mut consent = self.consent;
         let done = send_batches(frames.len(), &mut consent, |consent, range, merges| {
@@ -36,7 +36,7 @@ impl Port {
         done
     }
 
-    /// Sends the first of these frames by as many system calls as that takes, mostly one.
+    /// Sends the first of these frames by as many system calls as needed, mostly one.
     fn send_batch(
         &mut self,
         pool: &mut Pool,
@@ -90,7 +90,8 @@ impl Port {
         self.plan.make(BATCH, parts, |kind, frame| merges && consent.allows(kind, frame));
     }
 
-    /// Finds for each message its frames, and whether it can leave by a slot. The kernel does not compare what leaves by slots with the MTU.
+    /// Finds the frames of each message, and whether it can leave by a slot. The kernel does not compare
+    /// frames in slots with the MTU.
     fn plan_steps(&mut self, pool: &Pool, frames: &[Received], consent: &Consent) {
         self.steps.clear();
         let mut next = 0;
@@ -127,7 +128,8 @@ fn parts<'a>(pool: &'a Pool, frame: &Received) -> Option<(&'a [u8; VNET_HEADER],
     Some((bytes.first_chunk()?, bytes.get(range(frame))?))
 }
 
-/// Points the first messages at what was planned for these, of which `frames` are the first.
+/// Points the first messages at the frames and headers of their plan; `frames` are the first of these
+/// messages.
 fn point_at(
     plan: &Plan,
     planned: std::ops::Range<usize>,

@@ -1,8 +1,9 @@
-//! Slots of memory that a socket shares with the kernel, which both sides go through in turn.
+//! Slots of memory that a socket shares with the kernel; both sides go through them in turn.
 //!
-//! Source: packet(7), Documentation/networking/packet_mmap.rst of Linux, which describes slots and their status. Of its versions the second:
-//! a frame is there to be read as soon as it came. The third hands over blocks, and a block that is not full when a timer of a
-//! millisecond or more ends; a gateway would add that to each packet on an idle link.
+//! Source: packet(7), Documentation/networking/packet_mmap.rst of Linux, which describes slots and their
+//! status. This is the second version of the interface, in which a frame can be read as soon as it arrives.
+//! The third version hands over blocks, and a block that is not full only when a timer of a millisecond or
+//! more ends, which a gateway would add to each packet on an idle link.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -11,16 +12,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::socket::set_option;
 
-/// What is asked of the kernel at once, so many pages in a row. Chosen: 39 slots for an MTU of 1500, of which a part of one is lost.
+/// Bytes of contiguous pages that are requested at once. Chosen: 39 slots for an MTU of 1500, which waste a
+/// part of one.
 const BLOCK: usize = 1 << 16;
 /// `TPACKET_V2` of linux/if_packet.h.
 const VERSION: libc::c_int = 1;
-/// Bytes of a slot before the frame at most: its header, an address, the header before a frame, and what aligns it.
+/// Maximum bytes of a slot before the frame: its header, an address, the header before a frame, and
+/// alignment.
 const BEFORE: usize = 80;
-/// Slots begin at cache lines.
+/// Alignment of slots: cache lines.
 const LINE: usize = 64;
 
-/// The slots, and which is next.
+/// The slots, and the index of the next one.
 pub(super) struct Slots {
     memory: NonNull<u8>,
     blocks: usize,
@@ -30,11 +33,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Slots for frames of so many bytes, of so much memory, for what comes in or goes out (`PACKET_RX_RING`, `PACKET_TX_RING`) by a socket that has
-    /// PACKET_VNET_HDR and no others.
+    /// Slots for frames of `longest` bytes, of this much memory, for frames that enter or leave
+    /// (`PACKET_RX_RING`, `PACKET_TX_RING`) by a socket that has PACKET_VNET_HDR and no other slots.
     ///
     /// # Errors
-    /// If the system has no such memory; it is a socket as others are then.
+    /// If the system has no such memory; the socket is an ordinary one then.
     pub fn new(socket: &OwnedFd, option: libc::c_int, longest: usize, memory: usize) -> io::Result<Self> {
         let each = (BEFORE + longest).next_multiple_of(LINE).min(BLOCK);
         let blocks = memory.div_ceil(BLOCK).max(1);
@@ -60,7 +63,7 @@ impl Slots {
         Ok(Self { memory, blocks, each, next: 0 })
     }
 
-    /// Has a socket without slots again, which are not mapped any more. What waits at the socket is lost.
+    /// Removes the slots of a socket, which are not mapped any more. Frames that wait at the socket are lost.
     ///
     /// # Errors
     /// The error of the system.
@@ -69,39 +72,41 @@ impl Slots {
         set_option(socket, libc::SOL_PACKET, option, &none)
     }
 
-    /// The number of the next one.
+    /// The index of the next slot.
     pub const fn next(&self) -> usize {
         self.next
     }
 
-    /// How many there are.
+    /// The number of slots.
     pub const fn count(&self) -> usize {
         self.blocks * (BLOCK / self.each)
     }
 
-    /// Where the slot is that comes so many after the next one.
+    /// The address of the slot `after` places after the next one.
     const fn place(&self, after: usize) -> *mut u8 {
         let (number, in_block) = ((self.next + after) % self.count(), BLOCK / self.each);
         self.memory.as_ptr().wrapping_add(number / in_block * BLOCK + number % in_block * self.each)
     }
 
-    /// Its status, which comes first in it.
+    /// The status of a slot, its first field.
     fn atomic(&self, after: usize) -> &AtomicU32 {
-        // SAFETY: the slot is of this mapping, aligned to a cache line, and both sides access its status atomically.
+        // SAFETY: the slot is in this mapping, aligned to a cache line, and both sides access its status
+        // atomically.
         unsafe { AtomicU32::from_ptr(self.place(after).cast()) }
     }
 
-    /// Its status. What the kernel wrote before it is seen.
+    /// The status of a slot. Earlier writes of the kernel are visible.
     pub fn status(&self, after: usize) -> u32 {
         self.atomic(after).load(Ordering::Acquire)
     }
 
-    /// Gives it this status, behind all that was written before.
+    /// Sets the status of a slot, after all earlier writes.
     pub fn set_status(&mut self, after: usize, status: u32) {
         self.atomic(after).store(status, Ordering::Release);
     }
 
-    /// The header and all bytes of the next slot, if its status has this bit, by which it is the process's; with the status.
+    /// The status, the header and all bytes of the next slot, if its status has this bit, which makes it the
+    /// process's.
     pub fn read(&self, bit: u32) -> Option<(u32, libc::tpacket2_hdr, &[u8])> {
         let status = self.status(0);
         if status & bit == 0 {
@@ -110,26 +115,27 @@ impl Slots {
         let place = self.place(0);
         // SAFETY: such a slot begins with this header of integers, which the kernel wrote before the status.
         let header: libc::tpacket2_hdr = unsafe { ptr::read(place.cast()) };
-        // SAFETY: the slot is of this mapping; the kernel leaves it alone until its status changes, which takes `&mut self`.
+        // SAFETY: the slot is in this mapping; the kernel leaves it alone until its status changes, which
+        // takes `&mut self`.
         Some((status, header, unsafe { std::slice::from_raw_parts(place, self.each) }))
     }
 
-    /// The header and what follows it of the slot that comes so many after the next one, to be written, if its status is `status`, by which it is
-    /// the process's.
+    /// The header of the slot `after` places after the next one, and the bytes that follow, to be written, if
+    /// its status is `status`, which makes it the process's.
     pub fn write(&mut self, after: usize, status: u32) -> Option<(&mut libc::tpacket2_hdr, &mut [u8])> {
         if self.status(after) != status {
             return None;
         }
         let (place, header) = (self.place(after), size_of::<libc::tpacket2_hdr>());
-        // SAFETY: the slot is of this mapping, aligned, and every pattern of bits is such a header; the kernel leaves it alone until its
-        // status changes, which takes `&mut self` again.
+        // SAFETY: the slot is in this mapping, aligned, and every bit pattern is a valid header; the kernel
+        // leaves it alone until its status changes, which takes `&mut self` again.
         let of = unsafe { &mut *place.cast::<libc::tpacket2_hdr>() };
-        // SAFETY: the same of the bytes behind the header.
+        // SAFETY: as above, for the bytes after the header.
         let rest = unsafe { std::slice::from_raw_parts_mut(place.wrapping_add(header), self.each - header) };
         Some((of, rest))
     }
 
-    /// Goes on by so many.
+    /// Advances by `count` slots.
     pub const fn advance(&mut self, count: usize) {
         self.next = (self.next + count) % self.count();
     }
@@ -137,7 +143,7 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, to which nothing refers any more.
+        // SAFETY: the mapping of `new`, which is no longer referenced.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.blocks * BLOCK) };
     }
 }

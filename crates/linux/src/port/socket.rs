@@ -5,7 +5,7 @@ use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
 
-/// Asked for; without privilege the system gives what net.core.wmem_max says.
+/// Send buffer in bytes; without privilege the system grants at most net.core.wmem_max.
 const SEND_BUFFER: libc::c_int = 4 << 20;
 
 nix::ioctl_readwrite_bad!(siocgifname, libc::SIOCGIFNAME, libc::ifreq);
@@ -35,7 +35,7 @@ pub(super) fn set_option<T>(
     .map(drop)
 }
 
-/// A packet socket that is not bound.
+/// An unbound packet socket.
 pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let socket = check(unsafe {
@@ -45,14 +45,14 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets what frames that leave by a socket need.
+/// Sets the options for sending.
 ///
 /// # Errors
-/// Which option the system refused, and why.
+/// The option that the system refused, and its error.
 pub(super) fn set_send_options(socket: &OwnedFd) -> Result<(), (&'static str, io::Error)> {
     for (option, name) in [
         (libc::PACKET_VNET_HDR, "PACKET_VNET_HDR"),
-        // Our disciplines queue; the interface's own must not queue again.
+        // Our disciplines queue; the interface must not queue again.
         (libc::PACKET_QDISC_BYPASS, "PACKET_QDISC_BYPASS"),
     ] {
         set_option(socket, libc::SOL_PACKET, option, &1_i32).map_err(|error| (name, error))?;
@@ -65,7 +65,8 @@ pub(super) fn set_send_options(socket: &OwnedFd) -> Result<(), (&'static str, io
     Ok(())
 }
 
-/// Binds a packet socket to the interface with this index, for what comes in of this protocol; nothing at zero.
+/// Binds a packet socket to the interface with this index, for received frames of this protocol; zero
+/// receives none.
 pub(super) fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
@@ -87,7 +88,8 @@ pub(super) fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Resul
     .map(drop)
 }
 
-/// What the kernel lost since it was last asked (packet(7), PACKET_STATISTICS); zero if it does not say.
+/// Number of frames that the kernel lost since the last call (packet(7), PACKET_STATISTICS); zero if it does
+/// not report it.
 pub(super) fn newly_missed(socket: &OwnedFd) -> u64 {
     // `struct tpacket_stats`: packets, drops.
     let mut stats = [0_u32; 2];
@@ -105,11 +107,11 @@ pub(super) fn newly_missed(socket: &OwnedFd) -> u64 {
     if read.is_ok() { u64::from(stats[1]) } else { 0 }
 }
 
-/// The MTU of the interface with this index, whatever it is called now (netdevice(7)). Neither call waits for a change of
-/// other settings, as requests of netlink do.
+/// The MTU of the interface with this index, whatever its name (netdevice(7)). Neither call waits for changes
+/// of other settings, as requests of netlink do.
 ///
 /// # Errors
-/// If there is no such interface any more.
+/// If the interface does not exist any more.
 pub(super) fn mtu(socket: &OwnedFd, interface: u32) -> io::Result<usize> {
     // SAFETY: all zeros is an `ifreq`: an empty name and a union of integers and null pointers.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -118,15 +120,15 @@ pub(super) fn mtu(socket: &OwnedFd, interface: u32) -> io::Result<usize> {
     unsafe { siocgifname(socket.as_raw_fd(), &raw mut request) }?;
     // SAFETY: the kernel reads the name, which it wrote, and writes the MTU.
     unsafe { siocgifmtu(socket.as_raw_fd(), &raw mut request) }?;
-    // SAFETY: it wrote this member of the union, and every pattern of bits is an integer.
+    // SAFETY: the kernel wrote this member of the union, and every bit pattern is an integer.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(usize::try_from(mtu).unwrap_or(0))
 }
 
-/// Takes the error of the socket that no call has reported so far (socket(7), SO_ERROR).
+/// Takes the error of the socket that no call has reported yet (socket(7), SO_ERROR).
 ///
 /// # Errors
-/// That error.
+/// The error.
 pub(super) fn take_error(socket: &OwnedFd) -> io::Result<()> {
     match nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::SocketError)? {
         0 => Ok(()),

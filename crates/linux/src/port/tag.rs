@@ -1,4 +1,4 @@
-//! VLAN tags that the kernel took out of frames, back where they were.
+//! Puts VLAN tags that the kernel took out of frames back.
 
 use std::ptr;
 
@@ -7,9 +7,9 @@ use crate::pool::HEAD;
 
 /// Bytes of a tag.
 pub(super) const TAG: usize = 4;
-/// Of the frame, before a tag.
+/// Bytes of the frame before a tag.
 pub(super) const ADDRESSES: usize = 12;
-/// In the header before a frame.
+/// Offset in the header before a frame.
 const CHECKSUM_START: usize = 6;
 
 /// A tag beside a frame: its protocol and its control information.
@@ -22,7 +22,7 @@ pub(super) fn tag(status: u32, protocol: u16, control: u16) -> Option<Tag> {
         .then(|| (if says(libc::TP_STATUS_VLAN_TPID_VALID) { protocol } else { 0x8100 }, control))
 }
 
-/// The tag that auxiliary data tell of.
+/// The tag in the auxiliary data of a message.
 pub(super) fn tag_of_message(header: &libc::msghdr) -> Option<Tag> {
     // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the macros stay within.
     let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
@@ -34,7 +34,8 @@ pub(super) fn tag_of_message(header: &libc::msghdr) -> Option<Tag> {
     tag(auxiliary.tp_status, auxiliary.tp_vlan_tpid, auxiliary.tp_vlan_tci)
 }
 
-/// Puts a tag that the kernel took out back into the frame of `length` bytes at [`HEAD`]; where it begins then.
+/// Puts a tag that the kernel took out back into the frame of `length` bytes at [`HEAD`]. Returns where the
+/// frame then begins.
 pub(super) fn put_tag_back(tag: Option<Tag>, length: usize, bytes: &mut [u8]) -> usize {
     match tag.filter(|_| length >= ADDRESSES) {
         None => HEAD,
@@ -51,7 +52,7 @@ fn put_tag(bytes: &mut [u8], (protocol, control): Tag) {
     bytes.copy_within(HEAD..HEAD + ADDRESSES, start);
     bytes[start + ADDRESSES..][..2].copy_from_slice(&protocol.to_be_bytes());
     bytes[start + ADDRESSES + 2..][..2].copy_from_slice(&control.to_be_bytes());
-    // Where a checksum is to be finished moves with the frame. Of the machine's byte order.
+    // The start of an unfinished checksum moves with the frame. In the machine's byte order.
     if bytes[0] & NEEDS_CHECKSUM != 0 {
         let at = [bytes[CHECKSUM_START], bytes[CHECKSUM_START + 1]];
         let moved = u16::from_ne_bytes(at).saturating_add(TAG as u16);

@@ -1,9 +1,10 @@
 //! The state of a TCP connection in the kernel: TCP_INFO of tcp(7).
 //!
-//! The kernel has added to the end of `struct tcp_info` (linux/tcp.h) for twenty years and never changed the fields before it. An older one
-//! fills less, and a newer one as much as there is room for.
+//! The kernel only ever appends to `struct tcp_info` (linux/tcp.h). An older kernel fills less, and a newer
+//! one as much as there is room for.
 //!
-//! Fast retransmits are not in it. Cost: one system call, which takes the lock of the socket; about 1 µs.
+//! It has no count of fast retransmits. Cost: one system call, which takes the lock of the socket; about
+//! 1 µs.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,22 +15,23 @@ use super::option;
 
 /// `struct tcp_info` of Linux 6.7.
 const LENGTH: usize = 248;
-/// Where fields of it lie: 8 bytes, then numbers of 4 up to `tcpi_total_retrans`, the 24th.
+/// Offsets of fields: 8 bytes, then numbers of 4 up to `tcpi_total_retrans`, the 24th.
 const RTT: usize = 68;
 const SND_CWND: usize = 80;
 const TOTAL_RETRANS: usize = 100;
-/// Behind it 4 numbers of 8, 6 of 4, 4 of 8, 2 of 4, 2 of 8, 6 of 4: 104 + 32 + 24 + 32 + 8 + 16 + 24. Two bytes long.
+/// After it 4 numbers of 8, 6 of 4, 4 of 8, 2 of 4, 2 of 8, 6 of 4: 104 + 32 + 24 + 32 + 8 + 16 + 24. Two
+/// bytes long.
 const TOTAL_RTO: usize = 240;
 
 /// The state of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     bytes: [u8; LENGTH],
-    /// How many of them the kernel filled.
+    /// Number of bytes that the kernel filled.
     length: usize,
 }
 
-/// The state of the connection of `socket` now.
+/// The present state of the connection of `socket`.
 ///
 /// # Errors
 /// The error of the system call; never for a TCP socket.
@@ -59,7 +61,7 @@ impl TcpInfo {
         self.number(TOTAL_RETRANS)
     }
 
-    /// Retransmission timeouts so far, those of SYNs included; none if the kernel is older than Linux 6.7.
+    /// Retransmission timeouts so far, including those of SYNs; none before Linux 6.7.
     #[must_use]
     pub fn timeouts(&self) -> Option<u16> {
         let end = TOTAL_RTO + size_of::<u16>();

@@ -16,13 +16,13 @@ pub fn set_congestion(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(name))?)
 }
 
-/// The congestion control of a socket, as the kernel calls it.
+/// The congestion control of a socket, by the kernel's name.
 ///
 /// # Errors
 /// The error of the system call.
 pub fn congestion(socket: BorrowedFd<'_>) -> io::Result<String> {
     let name = getsockopt(&socket, sockopt::TcpCongestion)?;
-    // The kernel fills its array with zeros.
+    // The kernel pads its array with zeros.
     Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
 }
 
@@ -65,19 +65,19 @@ fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: u32) -> io::Result<()
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Types that are integers and nothing else, of which every content is valid.
+/// Types that consist of integers, for which every bit pattern is valid.
 pub(super) trait Plain: Copy {}
 impl Plain for u32 {}
 impl<const N: usize> Plain for [u8; N] {}
 
-/// Reads an option into `value`; how many bytes of it the kernel filled.
+/// Reads an option into `value`. Returns the number of bytes that the kernel filled.
 pub(super) fn read<T: Plain>(
     socket: BorrowedFd<'_>,
     option: libc::c_int,
     value: &mut T,
 ) -> io::Result<usize> {
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, and `Plain` types are integers, of which all are valid.
+    // SAFETY: the kernel writes at most `length` bytes, and every bit pattern of a `Plain` type is valid.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What must hold of any super-packet: the fuzzer `segment` and the tests of this crate both ask.
+//! Invariants of any super-packet: the fuzzer `segment` and the tests of this crate check them.
 
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, Segments, VNET_HEADER, VnetHeader};
 
@@ -15,7 +15,7 @@ pub fn segments(header: &VnetHeader, frame: &[u8], longest: usize) -> Option<(Vn
     Some((segments.header(), cut))
 }
 
-/// Panics unless the laws hold of these bytes: a header, the longest segment, a frame.
+/// Panics unless the invariants hold for these bytes: a header, the longest segment, a frame.
 pub fn hold(bytes: &[u8]) {
     let Some((header, rest)) = bytes.split_first_chunk::<VNET_HEADER>() else { return };
     let Some((longest, frame)) = rest.split_first_chunk::<2>() else { return };
@@ -30,7 +30,7 @@ pub fn hold(bytes: &[u8]) {
     let together: Vec<u8> = cut.iter().flat_map(|segment| &segment[payload..]).copied().collect();
     assert_eq!(together, frame[payload..end]);
     assert_eq!(one.flags & NEEDS_CHECKSUM, header.flags & NEEDS_CHECKSUM);
-    // The sum of the pseudo-header without its length is that of the super-packet.
+    // The sum of the pseudo-header without its length equals that of the super-packet.
     let whole = pseudo_header(&one, header.gso_type, &frame[transport..end]);
     for segment in &cut {
         assert_eq!(pseudo_header(&one, header.gso_type, &segment[transport..]), whole);
@@ -41,7 +41,7 @@ fn transport_header(gso_type: u8, bytes: &[u8]) -> usize {
     if gso_type & 0x7f == 5 { 8 } else { 4 * usize::from(bytes[12] >> 4) }
 }
 
-/// What the checksum says of the sum of the pseudo-header, without its length; zero if there is no checksum.
+/// The sum of the pseudo-header, without its length, as the checksum implies it; zero without a checksum.
 fn pseudo_header(one: &VnetHeader, gso_type: u8, bytes: &[u8]) -> u64 {
     let at = if gso_type & 0x7f == 5 { 6 } else { 16 };
     let field = word(bytes, at);
@@ -54,7 +54,7 @@ fn pseudo_header(one: &VnetHeader, gso_type: u8, bytes: &[u8]) -> u64 {
     (sum + 2 * 0xffff - length) % 0xffff
 }
 
-/// The big endian words modulo 2^16 - 1, which is ones' complement.
+/// The sum of the big-endian words modulo 2^16 - 1, which is ones' complement.
 pub fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low)));
@@ -65,7 +65,7 @@ pub fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from(bytes[at]) << 8 | u64::from(bytes[at + 1])
 }
 
-/// Where the transport header of a frame begins, and where the IP packet ends.
+/// Offsets of the transport header and of the end of the IP packet in a frame.
 pub fn transport(frame: &[u8]) -> (usize, usize) {
     let mut at = 12;
     while matches!(word(frame, at), 0x8100 | 0x88a8) {

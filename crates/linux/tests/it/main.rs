@@ -1,4 +1,4 @@
-//! Super-packets: cut into segments and merged of them, against etherparse.
+//! Super-packets, cut into segments and merged from them, checked against etherparse.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

@@ -1,4 +1,4 @@
-//! Segments merged into super-packets: split again they are the frames that were merged, bit for bit.
+//! Segments merged into super-packets, which yield the original frames bit for bit when they are split again.
 
 use apportion_linux::port::merge::{CHECKSUM_VERIFIED, MAX_MERGED, Plan};
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
@@ -12,14 +12,14 @@ use crate::laws::{self, segments, sum, transport};
 /// A frame with the header before it.
 type Frame = ([u8; VNET_HEADER], Vec<u8>);
 
-/// How checksums of a train are known to be right.
+/// Why the checksums of a train are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Unfinished,
     Verified,
 }
 
-/// What a train of segments has in common.
+/// The common properties of a train of segments.
 #[derive(Clone, Copy, Debug)]
 struct Train {
     tags: u8,
@@ -31,7 +31,7 @@ struct Train {
 const PLAIN: Train = Train { tags: 0, is_ipv4: true, has_options: true, known: Known::Unfinished };
 
 impl Train {
-    /// A segment of this number, whose payload begins so many bytes after that of the first.
+    /// The segment of this number, whose payload begins `begin` bytes after that of the first.
     fn segment(self, number: u16, begin: usize, payload: &[u8], change: impl Fn(&mut TcpHeader)) -> Vec<u8> {
         let ip: Ip = if self.is_ipv4 {
             let mut header = ipv4();
@@ -67,7 +67,7 @@ impl Train {
             .collect()
     }
 
-    /// With the header before it, and the checksum as that says.
+    /// The frame with the header before it, and the checksum that the header announces.
     fn sent(self, mut frame: Vec<u8>) -> Frame {
         let header = match self.known {
             Known::Verified => VnetHeader { flags: CHECKSUM_VERIFIED, ..VnetHeader::default() },
@@ -77,7 +77,7 @@ impl Train {
     }
 }
 
-/// Puts the sum of the pseudo-header where the complete checksum of TCP is.
+/// Replaces the complete checksum of TCP by the sum of the pseudo-header.
 fn unfinish(frame: &mut [u8]) -> VnetHeader {
     let (start, end) = transport(frame);
     let pseudo_header = 0xffff - sum(&frame[start..end]);
@@ -90,17 +90,18 @@ fn unfinish(frame: &mut [u8]) -> VnetHeader {
     }
 }
 
-/// Makes the checksum that a device would make.
+/// Computes the checksum as a device does.
 fn finish(header: &VnetHeader, frame: &mut [u8]) {
     if header.flags & NEEDS_CHECKSUM != 0 {
         let start = usize::from(header.checksum_start);
-        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, of which the checksum is 0.
+        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, whose checksum is
+        // 0.
         let checksum = (0xffff - sum(&frame[start..])) % 0xffff;
         frame[start + 16..][..2].copy_from_slice(&(checksum as u16).to_be_bytes());
     }
 }
 
-/// What is sent of these frames: each message as the header before it and its bytes, with the number of frames.
+/// The messages for these frames: each with the number of its frames, the header before it, and its bytes.
 fn messages(limit: usize, frames: &[Frame]) -> Vec<(usize, VnetHeader, Vec<u8>)> {
     let mut plan = Plan::default();
     plan.make(limit, frames.iter().map(|(header, frame)| (header, &frame[..])), |_, _| true);
@@ -121,7 +122,7 @@ fn messages(limit: usize, frames: &[Frame]) -> Vec<(usize, VnetHeader, Vec<u8>)>
     planned
 }
 
-/// How many frames are in each message.
+/// Number of frames in each message.
 fn counts(frames: &[Frame]) -> Vec<usize> {
     messages(usize::MAX, frames).into_iter().map(|(count, ..)| count).collect()
 }
@@ -169,7 +170,7 @@ proptest! {
             prop_assert_eq!(usize::from(header.header_length), start + 4 * usize::from(bytes[start + 12] >> 4));
             let longest = whole[0].len() as u16;
             laws::hold(&[&header.bytes()[..], &longest.to_be_bytes(), &bytes].concat());
-            // None is longer than those that came.
+            // No segment is longer than its original frame.
             let (one, cut) = segments(&header, &bytes, whole[0].len()).unwrap();
             prop_assert_eq!(cut.len(), count);
             came.extend(cut.into_iter().map(|mut segment| {
@@ -177,7 +178,7 @@ proptest! {
                 segment
             }));
         }
-        // As many as there was room for, in their order.
+        // As many frames as there was room for, in order.
         prop_assert!(came.len() == count || limit * MAX_MERGED.min(65_000 / size) <= came.len() + limit);
         prop_assert_eq!(&came[..], &whole[..came.len()]);
         came.iter().for_each(|frame| assert_checksums(frame));
@@ -223,13 +224,13 @@ fn a_difference_of_any_bit_of_the_headers_stops_the_merge() {
             let (at, mask) = (bit / 8, 1 << (bit % 8));
             let mut changed = frames.clone();
             changed[1].1[at] ^= mask;
-            // Also if only this field speaks against it.
+            // The frame must not be merged even if only this field differs.
             let mut repaired = changed.clone();
             repair(train, &mut repaired[1].1);
             let is_flag_of_the_last = at == start + 13 && mask & 0x09 != 0;
             let is_ip_checksum =
                 train.is_ipv4 && (10..12).contains(&(at.wrapping_sub(14 + 4 * usize::from(train.tags))));
-            // The device said that it is right.
+            // The device has verified the checksum.
             let is_verified = train.known == Known::Verified && (start + 16..start + 18).contains(&at);
             let merges = |frames: &[Frame; 2]| counts(frames) == [2];
             let expected = is_flag_of_the_last || is_verified;
@@ -256,7 +257,7 @@ fn flags_that_are_not_for_all_stop_the_merge_though_both_have_them() {
             [0, 1].map(|at| PLAIN.sent(PLAIN.segment(at, 1_000 * usize::from(at), &[3; 1_000], change)));
         assert_eq!(counts(&frames) == [2], merges);
     }
-    // PSH and FIN end it.
+    // PSH and FIN end a super-packet.
     for change in [|header: &mut TcpHeader| header.psh = true, |header: &mut TcpHeader| header.fin = true] {
         let frames: Vec<_> = (0..4)
             .map(|at| {
@@ -298,11 +299,11 @@ fn what_may_be_damaged_is_sent_alone() {
         let good = two(train);
         assert_eq!(counts(&good), [2]);
         for at in 0..2 {
-            // Nothing is known of the checksum.
+            // The state of the checksum is unknown.
             let mut frames = good.clone();
             frames[at].0 = [0; VNET_HEADER];
             assert_eq!(counts(&frames), [1, 1]);
-            // It is to be made elsewhere, as of a tunnel; or the packet is to be cut, whatever it is.
+            // The checksum is elsewhere, as in a tunnel; or the packet is a super-packet, of any kind.
             let header = VnetHeader::read(&good[at].0);
             for other in [
                 VnetHeader { checksum_start: 84, flags: NEEDS_CHECKSUM, ..header },
@@ -313,7 +314,7 @@ fn what_may_be_damaged_is_sent_alone() {
                 frames[at].0 = other.bytes();
                 assert_eq!(counts(&frames), [1, 1], "{other:?}");
             }
-            // The header of IPv4 has a checksum of its own, which no device has verified.
+            // The IPv4 header has a checksum of its own, which no device has verified.
             let mut frames = good.clone();
             let network = 14 + 4 * usize::from(train.tags);
             if train.is_ipv4 {
@@ -347,7 +348,7 @@ fn marks_and_labels_stay_with_their_packets() {
             assert_eq!(counts(&frames) == [2], merges);
         }
     }
-    // A label is the identification of IPv4: equal for packets of one rate.
+    // A label is the identification of IPv4, equal for packets of one rate.
     let mut frames = two(PLAIN);
     for frame in &mut frames {
         frame.1[18..20].copy_from_slice(&[0x12, 0x34]);
@@ -365,7 +366,7 @@ fn other_frames_between_segments_keep_their_place() {
     let sent = messages(usize::MAX, &frames);
     assert_eq!(sent.iter().map(|(count, ..)| *count).collect::<Vec<_>>(), [2, 1, 2]);
     assert_eq!(sent[1].2, other.1);
-    // What may not be merged is not.
+    // Frames that may not be merged stay single.
     let mut plan = Plan::default();
     plan.make(10, frames.iter().map(|(header, frame)| (header, &frame[..])), |_, frame| frame.len() < 1_000);
     assert!(plan.messages.iter().all(|message| message.count == 1) && plan.messages.len() == 5);

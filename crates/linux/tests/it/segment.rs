@@ -1,4 +1,4 @@
-//! Super-packets cut into segments: frames of etherparse, and checksums that it computes.
+//! Super-packets cut into segments, with frames and checksums by etherparse.
 
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, Refusal, Segments, VnetHeader};
 use apportion_testing::properties::cases;
@@ -11,7 +11,7 @@ use crate::laws::{self, segments, sum, transport};
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;
 const DATAGRAMS: u8 = 5;
-/// Chosen for headers of every kind around 1,448 bytes.
+/// Chosen for headers of every kind plus 1,448 bytes.
 const LONGEST: usize = 1_600;
 
 fn payload(length: usize) -> Vec<u8> {
@@ -22,10 +22,10 @@ fn header(gso_type: u8, gso_size: u16) -> VnetHeader {
     VnetHeader { gso_type, gso_size, ..VnetHeader::default() }
 }
 
-/// Puts the sum of the pseudo-header where the complete checksum is, at `offset` of the transport header.
+/// Replaces the complete checksum, at `offset` of the transport header, by the sum of the pseudo-header.
 fn unfinish(header: VnetHeader, frame: &mut [u8], offset: usize) -> VnetHeader {
     let (start, end) = transport(frame);
-    // With the field, what is covered and the pseudo-header add up to zero.
+    // The field, the bytes that it covers and the pseudo-header add up to zero.
     let pseudo_header = 0xffff - sum(&frame[start..end]);
     frame[start + offset..][..2].copy_from_slice(&(pseudo_header as u16).to_be_bytes());
     VnetHeader {
@@ -36,12 +36,12 @@ fn unfinish(header: VnetHeader, frame: &mut [u8], offset: usize) -> VnetHeader {
     }
 }
 
-/// Makes the checksum that a device would make.
+/// Computes the checksum as a device does.
 fn finish(header: &VnetHeader, frame: &mut [u8]) {
     if header.flags & NEEDS_CHECKSUM != 0 {
         let start = usize::from(header.checksum_start);
-        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, of which the checksum is 0. UDP writes 0xffff
-        // for it, since its zero says that there is none (RFC 768).
+        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, whose checksum is
+        // 0. UDP then writes 0xffff, because zero means that there is no checksum (RFC 768).
         let zero = if header.checksum_offset == 16 { 0 } else { 0xffff };
         let checksum = match 0xffff - sum(&frame[start..]) {
             0xffff => zero,
@@ -59,7 +59,8 @@ fn headers() -> [(bool, Ip); 3] {
     [(true, ipv4().into()), (true, options.into()), (false, ipv6().into())]
 }
 
-/// Cuts a super-packet with its checksum complete, and unfinished; the segments with complete ones.
+/// Cuts a super-packet with a complete and with an unfinished checksum. Returns the segments with complete
+/// ones.
 fn both_ways(header: VnetHeader, frame: &[u8], offset: usize) -> Vec<Vec<u8>> {
     let (one, complete) = segments(&header, frame, LONGEST).unwrap();
     assert_eq!(one, VnetHeader::default());
@@ -166,7 +167,7 @@ fn what_cannot_be_cut_is_refused() {
     };
     let tcp4 = header(TCP4, 1_448);
     assert_eq!(refusal(tcp4, &good), None);
-    // UFO, which packet sockets do not give.
+    // UFO, which packet sockets do not deliver.
     assert_eq!(refusal(header(3, 1_448), &good), Some(Refusal::Kind));
     assert_eq!(refusal(header(TCP4, 0), &good), Some(Refusal::Size));
     assert_eq!(refusal(header(TCP4, 1), &good), Some(Refusal::Many));
@@ -181,7 +182,7 @@ fn what_cannot_be_cut_is_refused() {
     assert_eq!(refusal(tcp4, &good[..good.len() - 1]), Some(Refusal::Network));
     // The data offset of TCP.
     assert_eq!(refusal(tcp4, &changed(46, 0x40)), Some(Refusal::Transport));
-    // As in a tunnel, the checksum is of what lies further in.
+    // As in a tunnel, the checksum covers an inner header.
     let inner = VnetHeader { flags: NEEDS_CHECKSUM, checksum_start: 84, checksum_offset: 16, ..tcp4 };
     assert_eq!(refusal(inner, &good), Some(Refusal::Checksum));
 }
@@ -201,7 +202,7 @@ fn extension_headers_are_passed_over() {
     }
 }
 
-/// A segment of this payload has it.
+/// The longest segment has this payload.
 #[test]
 fn a_checksum_of_zero_is_zero_in_tcp() {
     let mut frame = frame(0, ipv6(), &tcp(|_| ()), &payload(6_882));
@@ -259,7 +260,7 @@ proptest! {
         let frame = frame(tags, ip, &carried, &payload(length));
         let mut bytes = [&header[..], &longest.to_be_bytes(), &frame].concat();
         bytes[1] = kind;
-        // An unfinished checksum would seldom be where it should be.
+        // An unfinished checksum would seldom be at the right offset.
         bytes[0] &= 2;
         for (at, byte) in changes {
             if let Some(changed) = bytes.get_mut(at) {

@@ -1,4 +1,4 @@
-//! Commands inside namespaces: how they end, and that they do.
+//! Commands inside namespaces, and their ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt as _;
@@ -25,7 +25,7 @@ fn started(script: &str, group: Group) -> Running {
     start(shell(script), &Namespace::current().unwrap(), group).unwrap()
 }
 
-/// Reads the first line that the command says.
+/// Reads the first line of the command's output.
 fn first_line(running: &mut Running) -> (String, impl Read + use<>) {
     let mut reader = BufReader::new(running.child().stdout.take().unwrap());
     let mut line = String::new();
@@ -45,7 +45,7 @@ pub fn a_command_is_ended_at_its_limit_with_its_whole_group() {
     assert_eq!(line, "ready\n");
     assert_eq!(running.wait(Some(Span::from_millis(50)), None).unwrap(), End::TimedOut);
     is_alone(reader);
-    // What outlives its leader ends as well.
+    // Processes that outlive their leader end as well.
     let mut running = started("sleep 300 & echo ready", Group::Own);
     let (_, reader) = first_line(&mut running);
     assert_eq!(running.wait(LONG, None).unwrap(), End::Exited(0));
@@ -102,7 +102,7 @@ pub fn a_child_dies_with_the_thread_that_started_it() {
         child
     };
     let mut child = std::thread::spawn(start).join().unwrap();
-    // Without an end of its own, so that a child that stays is not waited for.
+    // Without a writer's end of its own, so that a child that stays is not waited for.
     let clock = Clock::start();
     let status = loop {
         match child.try_wait().unwrap() {
@@ -112,7 +112,7 @@ pub fn a_child_dies_with_the_thread_that_started_it() {
     };
     child.kill().unwrap();
     assert_eq!(status.and_then(|status| status.signal()), Some(9));
-    // While the thread is there, so is the child.
+    // While the thread exists, so does the child.
     let mut child = start();
     assert!(child.try_wait().unwrap().is_none());
     child.kill().unwrap();
@@ -142,7 +142,7 @@ pub fn a_command_runs_in_its_namespace() {
 pub fn a_program_that_is_not_there_is_named() {
     enter();
     let mut command = Command::new("no-such-program");
-    // A directory of the caller's PATH that may not be read would be the reason instead.
+    // Otherwise an unreadable directory in the caller's PATH could be the reason.
     command.env("PATH", "/usr/bin:/bin");
     let error = start(command, &Namespace::current().unwrap(), Group::Own).unwrap_err().to_string();
     assert!(error.contains("`no-such-program`") && error.contains("in PATH?"), "{error}");

@@ -14,8 +14,8 @@ pub use apportion_testing::processes::part;
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: Bytes = Bytes::new(1500);
 
-/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packet of the
-/// kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
+/// Two namespaces, `a` with the device `a0` and `b` with `b0`: equal hardware addresses, no ARP, no packets
+/// of the kernel's own; `a` is 10.0.0.1 and fd00::1, `b` is 10.0.0.2 and fd00::2.
 pub struct Pair {
     pub a: Namespace,
     pub b: Namespace,
@@ -49,7 +49,7 @@ pub fn pair() -> Pair {
     pair
 }
 
-/// As [`pair`], with both devices down and without addresses.
+/// Like [`pair`], with both devices down and without addresses.
 pub fn bare_pair() -> Pair {
     let (a, b) = (Namespace::create().unwrap(), Namespace::create().unwrap());
     let end = |name, namespace| VethEnd { name, mac: MAC, mtu: MTU, namespace };
@@ -57,12 +57,12 @@ pub fn bare_pair() -> Pair {
     Pair { a, b }
 }
 
-/// fd00::`last`.
+/// The address fd00::`last`.
 pub fn v6(last: u16) -> IpAddr {
     IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last])
 }
 
-/// Every frame of a namespace from now on.
+/// A capture of every frame of a namespace from now on.
 pub struct Capture {
     socket: OwnedFd,
 }
@@ -76,7 +76,7 @@ impl Capture {
         Self { socket: namespace.run(open).unwrap() }
     }
 
-    /// The next frame, if one comes within `milliseconds`; its first 2 KiB, and its length.
+    /// The first 2 KiB of the next frame, and its length; none if none comes within `milliseconds`.
     pub fn next(&self, milliseconds: u16) -> Option<(Vec<u8>, usize)> {
         let mut watched = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
         if poll(&mut watched, PollTimeout::from(milliseconds)).unwrap() == 0 {
@@ -89,7 +89,7 @@ impl Capture {
     }
 }
 
-/// Waits for `milliseconds`.
+/// Waits.
 pub fn pause(milliseconds: u16) {
     poll(&mut [], PollTimeout::from(milliseconds)).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Pairs of devices, and what crosses them.
+//! Pairs of devices, and frames that cross them.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -30,7 +30,7 @@ fn v4(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
 }
 
-/// `b` listens on `listen`; `a` connects to `to` and sends `length` bytes; all of them arrive.
+/// `b` listens on `listen`; `a` connects to `to` and sends `length` bytes, all of which arrive.
 fn stream(pair: &Pair, listen: IpAddr, to: IpAddr, port: u16, length: usize) {
     let listener = pair.b.run(|| TcpListener::bind((listen, port)).unwrap()).unwrap();
     let server = pair
@@ -101,7 +101,7 @@ pub fn a_super_packet_is_cut_as_far_as_there_are_buffers() {
     let sender = pair.a.run(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
     setsockopt(&sender, UdpGsoSegment, &1_000).unwrap();
     let sent: Vec<u8> = (0..10_000).map(|at: u32| (at * 7 % 251) as u8).collect();
-    // Of 140 buffers one owner gets half, of which 64 wait for frames, one of them for the super-packet.
+    // One owner gets half of 140 buffers; 64 of these wait for frames, one of them for the super-packet.
     for (buffers, fit) in [(1_024, 10), (140, 7)] {
         let open = || Port::open(Netlink::open().unwrap().index_of("b0").unwrap()).unwrap();
         let mut port = pair.b.run(open).unwrap();
@@ -121,7 +121,8 @@ pub fn a_super_packet_is_cut_as_far_as_there_are_buffers() {
     }
 }
 
-/// A segment of TCP of this number behind so many tags, with 1000 bytes of payload; its checksum is left to the device.
+/// A TCP segment of this number behind `tags` VLAN tags, with 1000 bytes of payload; its checksum is left to
+/// the device.
 fn segment(tags: usize, is_ipv4: bool, number: u16) -> ([u8; VNET_HEADER], Vec<u8>) {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1];
     (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 7]));
@@ -167,7 +168,7 @@ fn ipv4(identification: u16, payload: u16) -> Ipv4Header {
 /// A frame with the header before it.
 type Frame = ([u8; VNET_HEADER], Vec<u8>);
 
-/// Sends these frames from `a0`; what comes to `b0`, with the counters of both ports.
+/// Sends these frames from `a0`. Returns the frames that reach `b0`, and the counters of both ports.
 fn across(pair: &Pair, frames: &[Frame], ring: Option<RingSize>) -> (Vec<Vec<u8>>, [PortCounts; 2]) {
     let (mut a, mut b) = (port(pair, "a0", None), port(pair, "b0", ring));
     let mut pool = Pool::new(2_048, HEADER + 1_500 + 8);
@@ -187,7 +188,7 @@ fn port(pair: &Pair, name: &str, ring: Option<RingSize>) -> Port {
     port
 }
 
-/// Sends frames; how many are done with.
+/// Sends frames. Returns how many are done with.
 fn send(port: &mut Port, frames: &[Frame]) -> usize {
     let mut pool = Pool::new(2 * frames.len() as u32 + 2, 4_000);
     let sent: Vec<_> = frames
@@ -234,7 +235,7 @@ pub fn segments_cross_as_super_packets_and_are_the_same_again() {
             assert_eq!((b.received, b.missed, b.oversize), (100, 0, 0), "{ring:?}");
         }
     }
-    // The same without the offload of the sender, whose kernel refuses super-packets.
+    // Without the sender's offload, whose kernel refuses super-packets.
     turn_off_segmentation(&pair);
     let frames: Vec<_> = (0..100).map(|number| segment(0, true, number)).collect();
     for ring in [None, ring(1_522)] {
@@ -244,7 +245,7 @@ pub fn segments_cross_as_super_packets_and_are_the_same_again() {
     }
 }
 
-/// A frame of an experimental type (IEEE 802) behind so many tags, with this payload.
+/// A frame of an experimental type (IEEE 802) behind `tags` VLAN tags, with this payload.
 fn plain(tags: usize, payload: &[u8]) -> Frame {
     let tags = [0x81, 0, 0, 5].repeat(tags);
     let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1][..], &tags, &[0x88, 0xb5], payload].concat();
@@ -262,8 +263,8 @@ pub fn frames_come_in_order_by_slots_and_by_the_queue() {
         };
         namespace.run(set_mtu).unwrap();
     }
-    // Those of the queue among those of slots: a super-packet of many segments, and one that fits a slot of 3000 bytes, which is two of
-    // 1040 bytes; and, of the frames, tags beside some.
+    // Frames of the queue among those of slots: a super-packet of many segments, and one that fits a slot of
+    // 3000 bytes, which is two of 1040 bytes; and tags beside some frames.
     let mut frames = Vec::new();
     for round in 0..40_u8 {
         frames.extend((0..3).map(|tags| plain(tags, &[round; 100])));
@@ -275,7 +276,7 @@ pub fn frames_come_in_order_by_slots_and_by_the_queue() {
         assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{longest}: {a:?} {b:?}");
         assert_eq!((b.segmented, b.missed, b.oversize), (40, 0, 0), "{longest}");
     }
-    // Longer than a buffer, in the middle; a slot holds it or does not.
+    // A frame longer than a buffer, in the middle; a slot holds it or does not.
     let frames = [plain(0, &[1; 100]), plain(1, &[2; 2_000]), plain(0, &[3; 100])];
     for ring in [None, ring(1_522), ring(3_000)] {
         let (came, [_, b]) = across(&pair, &frames, ring);
@@ -299,7 +300,7 @@ pub fn a_ring_that_is_full_counts_what_it_misses() {
         let counts = b.counts();
         assert_eq!((counts.received, counts.missed), (39 * round, 61 * round));
     }
-    // Without buffers they wait in their slots.
+    // Without buffers the frames wait in their slots.
     let (mut none, mut came) = (Pool::new(0, HEADER + 1_500), Vec::new());
     assert_eq!(send(&mut a, &frames[..10]), 10);
     assert!(b.receive(1, &mut none, &mut came).unwrap() && came.is_empty());
@@ -311,7 +312,8 @@ pub fn a_ring_that_is_full_counts_what_it_misses() {
 pub fn frames_leave_in_order_by_slots_and_by_the_socket() {
     enter();
     let pair = pair();
-    // Runs of frames for slots, few of them, super-packets between them, and frames that no slot holds. More than there are slots.
+    // Runs of frames for slots, few of them, super-packets between them, and frames that no slot holds: more
+    // than there are slots.
     let mut frames = Vec::new();
     for round in 0..100_u8 {
         frames.extend((0..round % 9).map(|number| plain(usize::from(number % 3), &[round; 200])));
@@ -359,7 +361,7 @@ pub fn what_slots_do_not_send_is_counted_and_not_sent_later() {
     let came = receive(&mut b, &mut pool);
     let expected = [numbered(0), numbered(40)].concat();
     assert!(came.iter().eq(expected.iter().map(|(_, frame)| frame)), "{}", came.len());
-    // Longer than the MTU: the kernel does not look at what comes by slots.
+    // Longer than the MTU, which the kernel does not check in slots.
     let index = pair.a.run(|| Netlink::open().unwrap().index_of("a0").unwrap()).unwrap();
     let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
     netlink.set_mtu(index, Bytes::new(1_000)).unwrap();
@@ -394,7 +396,8 @@ pub fn a_ring_whose_interface_goes_down_is_not_readable_for_ever() {
     assert_eq!(ready, [0; 0]);
 }
 
-/// A frame of a kind that the header before frames has no word for, as virtual machines send them, is lost, and the kernel stops at it.
+/// A frame of a kind that the header before frames cannot express, as virtual machines send, is lost, and the
+/// kernel stops at it.
 pub fn a_ring_goes_on_after_a_frame_that_it_cannot_describe() {
     const GUEST: &str = r#"
 import fcntl, os, struct, sys
@@ -451,7 +454,7 @@ for line in sys.stdin:
 pub fn without_memory_for_a_ring_frames_come_by_the_queue() {
     enter();
     let pair = pair();
-    // More slots than can be asked for.
+    // More slots than can be requested.
     let size = RingSize { longest: Bytes::new(1_522), memory: Bytes::new(1 << 47) };
     let index = pair.b.run(|| Netlink::open().unwrap().index_of("b0").unwrap()).unwrap();
     let mut b = pair.b.run(|| Port::open_with_ring(index, size).unwrap()).unwrap();
@@ -486,13 +489,13 @@ pub fn no_frame_is_larger_than_the_mtu() {
         std::iter::from_fn(|| capture.next(100)).map(|(_, length)| length).max()
     };
     let tcp = || stream(&pair, v4(2), v4(2), 5_000, 300_000);
-    // Ten segments of 1000 B by one system call, as programs with QUIC send them.
+    // Ten segments of 1000 B in one system call, as programs with QUIC send them.
     let udp = || {
         let sender = pair.a.run(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();
         setsockopt(&sender, UdpGsoSegment, &1_000).unwrap();
         sender.send_to(&[7; 10_000], (v4(2), 4_001)).unwrap();
     };
-    // Otherwise the rest of the test shows nothing: 10,000 B behind 14 + 20 + 8 B of headers.
+    // Otherwise the rest of the test proves nothing: 10,000 B behind 14 + 20 + 8 B of headers.
     assert!(largest(&tcp) > Some(HEADER + 1_500));
     assert_eq!(largest(&udp), Some(10_042));
     turn_off_segmentation(&pair);
@@ -533,7 +536,7 @@ pub fn equal_hardware_addresses_need_no_arp_and_nothing_else_is_sent() {
     let capture = Capture::of(&pair.b);
     datagram(&pair, v4(2), 100);
     datagram(&pair, v6(2), 100);
-    // Groups and routers are looked for within the first second.
+    // The kernel would report groups and solicit routers within the first second.
     let kinds: Vec<_> =
         std::iter::from_fn(|| capture.next(1_200)).map(|(frame, _)| frame[12..14].to_vec()).collect();
     assert_eq!(kinds, [vec![0x08, 0x00], vec![0x86, 0xdd]]);

@@ -49,7 +49,7 @@ const CASES: &[Case] = cases! {
         nothing_is_left_of_a_process_that_was_killed;
 };
 
-/// What other processes of a test run, by the same variable; not tests.
+/// Parts of tests that run as processes of their own, selected by the same variable; not tests.
 const PARTS: &[Case] = &[("hold_a_pair", spaces::hold_a_pair), ("hold_a_command", commands::hold_a_command)];
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Namespaces are entered, left, nested, and gone.
+//! Namespaces are entered, left, nested, and removed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ use nix::unistd::{getegid, geteuid};
 use crate::common::{MAC, MTU, part, pause};
 use apportion_testing::processes::{enter, enter_as};
 
-/// The number that the kernel knows a namespace by.
+/// The kernel's number of a namespace.
 fn number(namespace: &Namespace) -> u64 {
     fstat(namespace).unwrap().st_ino
 }
@@ -62,7 +62,7 @@ pub fn user_namespaces_nest() {
         enter();
         assert!(geteuid().is_root());
     }
-    // No thread may be there before: the process enters with one only.
+    // No thread may exist before: only a process with one may enter.
     let there = Namespace::create().unwrap();
     let is_up = || {
         let mut netlink = Netlink::open().unwrap();
@@ -90,7 +90,7 @@ pub fn a_caller_keeps_their_user() {
     let before = (geteuid(), getegid());
     enter_as(Identity::Caller);
     assert_eq!((geteuid(), getegid()), before);
-    // The rights are there until a program is executed.
+    // The rights last until a program is executed.
     Namespace::create().unwrap();
 }
 
@@ -127,7 +127,7 @@ pub fn nothing_is_left_of_a_process_that_was_killed() {
     let mut netlink = Netlink::open().unwrap();
     netlink.device("left-behind").unwrap();
     child.kill();
-    // The kernel takes a namespace apart in the background: within 10 s here.
+    // The kernel removes a namespace asynchronously: within 10 s here.
     for _ in 0..500 {
         match netlink.device("left-behind") {
             Ok(_) => pause(20),

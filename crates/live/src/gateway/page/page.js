@@ -3,7 +3,7 @@
   const WAYS = ["up", "down"];
   const mbit = (bytes) => bytes === null ? null : bytes * 8 / 1e6;
 
-  // Without the date, which under a narrow chart lies on the next label.
+  // Without the date, which would overlap the next label under a narrow chart.
   const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
   // When the gateway started, by the clock of this machine.
@@ -155,7 +155,7 @@
     const capacity = direction.rate_bytes_per_second;
     fillTable(view.rows, view.find(".flows tbody"), "flow", traffic.flows.slice(0, ROWS).map((flow) => flowCells(flow, capacity)));
     const customers = traffic.customers.slice(0, ROWS).map((own) => customerCells(own, capacity));
-    // One that is left stays, so that the page does not jump when all are silent for a second.
+    // The last one stays, so that the page does not jump when all flows are silent for a second.
     view.find(".of-customers").hidden = customers.length === 0 && view.customers.length === 0;
     view.find(".customers caption").textContent = `The largest of ${count(traffic.active_customers, "customer")} in the last second`;
     // Columns without a value take no room: plans have no entitlements, and the others no plans.
@@ -181,7 +181,7 @@
   };
 
   const health = (stats) => {
-    // The same as /healthz says: interfaces that are not there, and a thread that does not move packets.
+    // The obstacles of /healthz: absent interfaces, and a thread that does not move packets.
     const bad = stats.obstacles;
     const late = stats.lateness_seconds["0.99"];
     const node = byId("health");
@@ -189,7 +189,7 @@
     const all = `${said}; lateness ${timeText(late)} at 99 %`;
     if (node.textContent !== all) node.textContent = all;
     node.className = bad.length > 0 ? "bad" : "good";
-    // A reader of the screen hears changes of health, not each number.
+    // A screen reader announces changes of health, not each number.
     node.setAttribute("aria-live", bad.length > 0 ? "assertive" : "off");
   };
 
@@ -221,15 +221,15 @@
     }
   };
 
-  // Changes: shown by the gateway first, applied by the same request with the hash of what was shown.
+  // Changes: the gateway previews them, and applies them on the same request with the hash of the preview.
   let isControlled = false;
   // Whether weights of customers count.
   let areWeighed = false;
-  // In memory only: another tab, or this page loaded again, asks for it once more.
+  // In memory only: another tab, or a reload of this page, asks for the token again.
   let token = "";
   let settings = { revision: "", set: {} };
   let shown = null;
-  // Until when to look more often: what a change does is waited for.
+  // Until then the page asks more often, to show the effect of a change.
   let hurry = 0;
   const post = async (body) => {
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
@@ -277,7 +277,7 @@
       say("", answer.changes.length > 0 ? answer.changes : ["nothing changes"]);
     } catch (error) {
       say(error.message, []);
-      // Somebody else has changed it: the next try is against that.
+      // Another client has changed the configuration: the next try starts from the new one.
       try { settings = await get("/control"); } catch { /* The error of the change is shown. */ }
     }
   };
@@ -304,7 +304,7 @@
     }
     const start = Date.now() / 1e3 - stats.uptime_seconds;
     if (Math.abs(start - began) > 5) {
-      // Another gateway, or its first answer: the past begins anew.
+      // Another gateway, or its first answer: the history starts empty.
       began = start;
       const history = await get("/history");
       for (const plot of charts) plot.destroy();
@@ -321,7 +321,7 @@
     for (const way of WAYS) update(way, stats);
     showEvents();
     health(stats);
-    // All that look ask in the same part of each second of the gateway, which writes its answer once for them.
+    // All clients ask in the same part of each second, and the gateway encodes one answer for them.
     const wait = (1300 - stats.uptime_seconds * 1e3 % 1e3) % 1e3;
     return wait < 200 ? wait + 1e3 : wait;
   };
@@ -343,7 +343,7 @@
   byId("flow-edit").addEventListener("click", (event) => {
     const { section, name } = event.currentTarget.dataset;
     byId("flow").close();
-    // A key is quoted where TOML asks for it.
+    // Quotes a key where TOML requires it.
     openChange(`${section}.${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}.weight`);
   });
   byId("edit").addEventListener("click", () => openChange(""));

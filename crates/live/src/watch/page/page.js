@@ -1,12 +1,12 @@
 (() => {
-  // Layers of the chart, and the part of a run over which what flows get is averaged.
+  // Layers of the chart, and the part of a run over which throughputs are averaged.
   const COLOURS = 12, WINDOW = 1 / 100;
   const main = document.querySelector("main"), body = document.querySelector("tbody");
   const percent = (part) => (100 * part).toFixed(1) + " %";
   const secondsText = (seconds) => seconds.toFixed(seconds < 10 ? 2 : 1) + " s";
   const mbit = (kbit) => kbit.map((value) => value === null ? null : value / 1e3);
   let stacked = true;
-  // The replication that was chosen; the last one if none was.
+  // The chosen replication; the last one if none was chosen.
   let chosen = null;
   let shown = null;
   // The point under the pointer.
@@ -41,14 +41,14 @@
     });
   };
   const windowOf = (course) => Math.max(Math.round(WINDOW * course.stop_seconds / course.point_seconds), 1);
-  // What is drawn of flows is averaged: a flow that sends a packet in every other interval has a rate all the same.
+  // Throughputs of flows are averaged, since a flow may send a packet only in every other interval.
   const averaged = (course) => {
     const { link } = course, wide = windowOf(course);
     const of = (values) => smooth(mbit(values), wide);
     return { all: of(link.flows_kbit_per_second), flows: link.flows.map((flow) => of(flow.series)) };
   };
 
-  // The flows of the chart, in the order of the scenario, and what is left for all others.
+  // The flows of the chart, in the order of the scenario, and all others as one.
   const layers = (course) => {
     const { link, means } = course;
     const drawn = link.flows.map((flow, at) => ({ name: flow.flow, place: flow.place, values: means.flows[at] })).slice(0, COLOURS);
@@ -62,7 +62,7 @@
     return list;
   };
   const times = (course) => course.link.sent_kbit_per_second.map((_, at) => (at + 1) * course.point_seconds);
-  // Of layers the highest comes first, so that the lower ones lie on it.
+  // The highest layer comes first, so that the lower ones lie on it.
   const flowsData = (course, list) => {
     const sums = times(course).map(() => 0);
     const values = list.map((flow) => flow.values.map((value, at) => stacked ? (sums[at] += value ?? 0) : value));
@@ -136,7 +136,7 @@
   const fillTable = (course) => {
     const { link, means } = course;
     const sum = (list, key) => list.reduce((all, one) => all + one[key], 0);
-    // Under the pointer what was then, else the last of it.
+    // The values under the pointer, or the last ones.
     const last = means.all.length - 1;
     const at = cursor !== null && cursor < last ? cursor : last;
     const all = (means.all[at] ?? 0) * 125e3;
@@ -222,7 +222,7 @@
     const detail = course === null ? "" : `; ${courseName(course)}: ${secondsText(course.at_seconds)} of ${secondsText(course.stop_seconds)}`;
     node.textContent = said + detail;
     node.className = stats.state === "cut" ? "bad" : "good";
-    // A reader of the screen hears that it begins and ends, not each number.
+    // A screen reader announces begin and end, not each number.
     node.setAttribute("aria-live", stats.state === "running" ? "off" : "polite");
     byId("progress").value = course === null ? 0 : Math.min(course.at_seconds / course.stop_seconds, 1);
     shown = course;
@@ -258,7 +258,7 @@
         node.className = "bad";
         node.setAttribute("aria-live", "assertive");
         node.textContent = "apportion has ended; what is shown stays until the next run with a page here";
-        // Another process counts its replications anew.
+        // Another process begins to count its replications at one.
         chosen = null;
       }
     }
