@@ -1,4 +1,4 @@
-//! Writes reports of made-up runs, to look at: `cargo run --example synthetic_report -- DIR`.
+//! Writes reports of made-up runs, to view: `cargo run --example synthetic_report -- DIR`.
 
 use std::path::PathBuf;
 

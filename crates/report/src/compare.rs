@@ -1,4 +1,5 @@
-//! Comparison of stored runs: common metrics, their differences and whether their intervals overlap; as text and as a page.
+//! Comparison of stored runs: common metrics, their differences, and whether their intervals overlap; as text
+//! and as a page.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +15,7 @@ mod page;
 /// The metrics that several runs share, each compared with the first run's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The runs in the order given; the others are compared with the first.
+    /// The runs in the given order; the others are compared with the first.
     pub runs: Vec<ComparedRun>,
     /// By point and metric, in the first run's order.
     pub rows: Vec<ComparisonRow>,
@@ -23,15 +24,16 @@ pub struct Comparison {
 /// A run of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedRun {
-    /// Its folder.
+    /// The folder of the run.
     pub folder: String,
-    /// Its title.
+    /// The title of the scenario.
     pub title: String,
-    /// Hash of its scenario; equal hashes mean equal scenarios.
+    /// Hash of the scenario; equal hashes mean equal scenarios.
     pub hash: String,
-    /// False if it was interrupted.
+    /// False if the run was interrupted.
     pub complete: bool,
-    /// Where its replication was cut, in words, if it was interrupted before any had ended; absent if not.
+    /// Where the replication was cut, as text, if the run was interrupted before any had ended; absent if
+    /// not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
@@ -70,11 +72,11 @@ pub struct Difference {
 )]
 pub struct NothingInCommon {
     folders: [String; 2],
-    /// In words.
+    /// The points of the two runs, as text.
     points: [String; 2],
 }
 
-/// Chosen: as many points as a message has room for.
+/// Maximum of points in a message. Chosen: as many as it has room for.
 const MAX_NAMED: usize = 12;
 
 impl NothingInCommon {
@@ -93,7 +95,7 @@ impl NothingInCommon {
 }
 
 /// Compares `runs` with the first of them, point by point. Points are matched by their labels; runs that all
-/// have a single point are matched whatever it is called.
+/// have a single point are matched whatever its label.
 ///
 /// # Errors
 /// If a run has no point in common with the first one.
@@ -135,12 +137,12 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
     Ok(Comparison { runs: runs.collect(), rows })
 }
 
-/// Whether all runs have a single point: these are matched whatever they are called.
+/// Whether all runs have a single point: these are matched whatever their labels.
 fn are_single(runs: &[StoredRun]) -> bool {
     runs.iter().all(|run| run.points.len() == 1)
 }
 
-/// For each point of the first run that of every run, in their order.
+/// For each point of the first run, the matching point of every run, in their order.
 fn matching(runs: &[StoredRun]) -> impl Iterator<Item = Vec<Option<&StoredPoint>>> {
     let single = are_single(runs);
     let points = runs.first().map_or(&[][..], |first| &first.points);
@@ -187,7 +189,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The heads of the table of so many runs.
+/// The heads of the table for `runs` runs.
 fn header(runs: usize) -> Vec<String> {
     let mut header = vec!["metric".to_owned(), "unit".to_owned(), "[1]".to_owned()];
     for i in 2..=runs {
@@ -196,7 +198,7 @@ fn header(runs: usize) -> Vec<String> {
     header
 }
 
-/// A row of the table, with `none` where there is nothing.
+/// A row of the table, with `none` in cells without a value.
 fn cells(row: &ComparisonRow, none: &str) -> Vec<String> {
     let show = |e: &Option<Estimate>| e.map_or_else(|| none.to_owned(), |e| e.to_string());
     let mut cells = vec![row.metric.clone(), row.unit.to_owned()];

@@ -1,4 +1,4 @@
-//! What flows got of what they were due, over time: their worst second, and how soon they have their share after an event.
+//! Shares of flows over time: the worst second of a flow, and the time until it has its share after an event.
 
 use std::ops::Range;
 
@@ -8,50 +8,50 @@ use apportion_runtime::outcome::FlowOutcome;
 
 use crate::replication::Replication;
 
-/// What is called a second: as many sample intervals as fill one, or one that is longer.
+/// The length of a second: as many sample intervals as fill one, or one that is longer.
 const SECOND: Span = Span::from_secs(1);
-/// The share of what it is due from which on a flow has it. As in the question: seconds to 90 %.
+/// The share from which a flow counts as having its share: results give seconds to 90 %.
 const REACHED: f64 = 0.9;
-/// How long a flow must hold its share at least, after the second in which it has it. Chosen: one second by itself can be high by
-/// chance, or because of packets from before the event that still were in queues and on the wire.
+/// How long a flow must hold its share at least, after the second in which it reached it. Chosen: a single
+/// second can be high by chance, or because of packets from before the event in queues and on the wire.
 const HOLD: Span = Span::from_secs(3);
 
-/// The second in which a flow got the least of what it was due.
+/// The second in which a flow had its lowest share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Worst {
-    /// Throughput over what was due.
+    /// Throughput over entitlement.
     pub(crate) share: f64,
     /// When it began.
     pub(crate) from: Time,
 }
 
-/// How the throughput of a flow followed an event.
+/// The response of a flow to an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Response {
-    /// The place of the event in [`Dues::events`](apportion_runtime::due::Dues::events).
+    /// Index of the event in [`Dues::events`](apportion_runtime::due::Dues::events).
     pub(crate) event: usize,
-    /// The place of the flow in the scenario.
+    /// Index of the flow in the scenario.
     pub(crate) flow: usize,
-    /// What it was due on average until the next event, or the end.
+    /// Its mean entitlement until the next event, or the end.
     pub(crate) due: Rate,
     /// When it had its share.
     pub(crate) reached: Reached,
 }
 
-/// When a flow had its share after an event: in the first second in which it gets 90 % of what it is due, and after which, until the
-/// next event, it gets 90 % on average for three seconds or more.
+/// When a flow had its share after an event: in the first second in which it gets 90 % of its entitlement,
+/// and after which it gets 90 % on average for three seconds or more, until the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// So long after the event that second began.
+    /// That second began this long after the event.
     After(Span),
     /// There was no such second before the next event.
     Never,
-    /// Between the event and the next one are fewer than four seconds: too few to say.
+    /// Fewer than four seconds lie between the event and the next one: too few to judge.
     Unknown,
 }
 
 impl Reached {
-    /// How long after the event, if it had it.
+    /// The time after the event, if the flow had its share.
     pub(crate) const fn after(self) -> Option<Span> {
         match self {
             Self::After(time) => Some(time),
@@ -60,14 +60,14 @@ impl Reached {
     }
 }
 
-/// The series of a flow and of what it was due, to be summed over intervals.
+/// Series of a flow's throughput and entitlement, as sums over intervals.
 pub(crate) struct Shares {
     sample: Span,
-    /// Bytes in all samples before, in bits.
+    /// Bits in all earlier samples.
     got: Vec<u128>,
-    /// What was due in all samples before, in bit/s times samples.
+    /// Entitlement in all earlier samples, in bit/s times samples.
     due: Vec<u128>,
-    /// Samples before in which nothing was due.
+    /// Number of earlier samples with an entitlement of zero.
     idle: Vec<usize>,
 }
 
@@ -93,7 +93,8 @@ impl Shares {
         Self { sample, got, due: rates, idle }
     }
 
-    /// Throughput over what was due in these samples; `None` if nothing was due in one of them, or if there are none.
+    /// Throughput over entitlement in these samples; `None` if the entitlement is zero in one of them, or if
+    /// there are none.
     pub(crate) fn share(&self, samples: &Range<usize>) -> Option<f64> {
         let (from, to) = (samples.start, samples.end);
         if from >= to || to >= self.got.len() || self.idle[to] > self.idle[from] {
@@ -102,14 +103,14 @@ impl Shares {
         self.mean_share(samples)
     }
 
-    /// The same for samples in some of which nothing may be due; `None` if nothing is due in any.
+    /// The share over samples, some of which may have no entitlement; `None` if none has one.
     fn mean_share(&self, samples: &Range<usize>) -> Option<f64> {
         let (from, to) = (samples.start, samples.end);
         let due = (self.due[to] - self.due[from]) as f64 * self.sample.as_secs_f64();
         (due > 0.0).then(|| (self.got[to] - self.got[from]) as f64 / due)
     }
 
-    /// The mean of what was due.
+    /// The mean entitlement.
     fn due(&self, samples: &Range<usize>) -> Rate {
         let (from, to) = (samples.start, samples.end.min(self.due.len() - 1));
         let count = to.saturating_sub(from) as u128;
@@ -117,7 +118,7 @@ impl Shares {
         Rate::from_bit(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// Sample intervals that fill this time.
+    /// Number of sample intervals that fill this time.
     fn filling(&self, time: Span) -> usize {
         time.as_nanos().div_ceil(self.sample.as_nanos().max(1)).max(1) as usize
     }
@@ -130,20 +131,21 @@ impl Shares {
         first.min(last)..last
     }
 
-    /// Each second that begins with a sample, within these, throughout which something was due, with its share.
+    /// Each second within these samples that begins with a sample and has an entitlement throughout, with its
+    /// share.
     fn seconds(&self, samples: Range<usize>) -> impl Iterator<Item = (usize, f64)> {
         let second = self.filling(SECOND);
         let last = (samples.end + 1).saturating_sub(second);
         (samples.start..last.max(samples.start)).filter_map(move |k| Some((k, self.share(&(k..k + second))?)))
     }
 
-    /// The second with the least share; the first of several.
+    /// The second with the lowest share; the first of several.
     fn worst(&self, from: Time, to: Time) -> Option<Worst> {
         let (k, share) = self.seconds(self.within(from, to)).min_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Worst { share, from: Time::ZERO + self.sample * k as u64 })
     }
 
-    /// When the flow had its share after an event, which these samples follow until the next event.
+    /// When the flow had its share after an event; `samples` are those until the next event.
     fn reached(&self, event: Time, samples: &Range<usize>) -> Reached {
         let (second, hold) = (self.filling(SECOND), self.filling(HOLD));
         if samples.len() < second + hold {
@@ -159,15 +161,15 @@ impl Shares {
     }
 }
 
-/// The worst second of a flow in the measured part of a replication; `None` if what it is due or its series is not known, or
-/// if it was never due something for a second.
+/// The worst second of a flow in the measured part of a replication; `None` if its entitlement or its series
+/// is unknown, or if it never had an entitlement for a second.
 pub(crate) fn worst_second(of: Replication<'_>, flow: usize) -> Option<Worst> {
     let shares = Shares::of(of.outcome.flows.get(flow)?, of.dues?.flows.get(flow)?, of.sample);
     shares.worst(of.measure_from, Time::MAX)
 }
 
-/// How the flows of a replication answered to each event: those that were due something in the second after it, by
-/// event and flow.
+/// Responses of the flows of a replication to each event, by event and flow: of flows with an entitlement in
+/// the second after it.
 pub(crate) fn responses(of: Replication<'_>) -> Vec<Response> {
     let Replication { outcome, dues: Some(dues), sample, .. } = of else { return Vec::new() };
     let both = outcome.flows.iter().zip(&dues.flows);
@@ -191,7 +193,7 @@ pub(crate) fn responses(of: Replication<'_>) -> Vec<Response> {
 mod tests {
     use super::*;
 
-    /// Samples of half a second in kilobits, with what was due in kbit/s.
+    /// Samples of half a second in kilobits, with entitlements in kbit/s.
     fn shares(series: &[(u64, u64)]) -> Shares {
         let flow = FlowOutcome {
             series: series.iter().map(|&(kbit, _)| Bytes::new(kbit * 125)).collect(),
@@ -206,13 +208,14 @@ mod tests {
 
     #[test]
     fn the_worst_second_slides_and_is_due_throughout() {
-        // 4 + 2 of 10 from 0.5 s on, 2 + 0 from 1 s on: the least; the second with 0 + 5 is not due throughout.
+        // 4 + 2 of 10 from 0.5 s on, 2 + 0 from 1 s on: the lowest; the second with 0 + 5 has no entitlement
+        // throughout.
         let it = shares(&[(5, 10), (4, 10), (2, 10), (0, 10), (5, 0), (5, 10), (5, 10)]);
         let worst = it.worst(Time::ZERO, Time::MAX).unwrap();
         assert_eq!((worst.share, worst.from), (0.2, Time::from_secs(1)));
         // From 2 s on there is one second: 5 + 5 of 10.
         assert_eq!(it.worst(Time::from_secs(2), Time::MAX).unwrap().share, 1.0);
-        // None is left from 3 s on.
+        // No second is left from 3 s on.
         assert_eq!(it.worst(Time::from_secs(3), Time::MAX), None);
         assert_eq!(shares(&[]).worst(Time::ZERO, Time::MAX), None);
     }
@@ -250,7 +253,7 @@ mod tests {
         let event = Time::from_millis(1_200);
         let samples = it.within(event, Time::MAX);
         assert_eq!(it.reached(event, &samples), Reached::After(Span::from_millis(300)));
-        // A flow that is due nothing for a while is judged by the rest.
+        // A flow without an entitlement for a while is judged by the rest.
         let pauses = [(5, 10), (5, 10), (5, 10), (0, 0), (0, 0), (5, 10), (5, 10), (5, 10)];
         assert_eq!(shares(&pauses).reached(Time::ZERO, &(0..8)), after(0));
     }

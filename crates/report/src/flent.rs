@@ -1,6 +1,7 @@
-//! A run as a data file of Flent, version 4, as its test `tcp_nup` gives: for its plots, next to measurements of real networks.
+//! A run as a data file of Flent, version 4, in the form of its test `tcp_nup`: for Flent's plots, next to
+//! measurements of real networks.
 //!
-//! Source: what Flent 2.1.1 writes and opens (flent.org); the format has no other description.
+//! Source: files that Flent 2.1.1 writes and opens (flent.org); the format has no other description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,22 +18,23 @@ pub enum FlentError {
     /// The run cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It has several points, or none of this label.
+    /// The run has several points, or none with this label.
     #[error("{0}; a file of Flent has one: name it by --point: {1}")]
     Point(String, String),
-    /// It has no series of flows.
+    /// The run has no series of flows.
     #[error("the run has no series of flows; run it with --series")]
     Empty,
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
 }
 
 /// Writes the first replication of a point of a run, or of the last of the runs in a folder. A run without a sweep has one point.
 ///
-/// Series are `TCP upload::1` and so on, the throughput of each flow in Mb/s, with `sum` and `avg`; `TCP upload::1::tcp_rtt`, its smoothed
-/// round-trip time in ms where TCP measures one; and `Ping (ms) ICMP`, the mean of these. Plots know these names alone: which flow
-/// has which number is in the note. Times are from the start of the run, at the end of each interval.
+/// Series are `TCP upload::1` and so on, the throughput of each flow in Mb/s, with `sum` and `avg`;
+/// `TCP upload::1::tcp_rtt`, its smoothed round-trip time in ms where TCP measures one; and `Ping (ms) ICMP`,
+/// the mean of these. Plots know only these names; the note maps numbers to flows. Times are from the start
+/// of the run, at the end of each interval.
 ///
 /// # Errors
 /// If there is no such run or point, if it has no series, or if it cannot be read or written.
@@ -60,14 +62,14 @@ fn only_point<'a>(run: &'a StoredRun, wanted: Option<&str>) -> Result<&'a str, F
     }
 }
 
-/// A curve: a value for each time, where there is one.
+/// A curve: values at some of the times.
 struct Series {
     name: String,
     unit: &'static str,
     values: Vec<Option<f64>>,
 }
 
-/// What was measured of a flow, by time in microseconds.
+/// The series of a flow, by time in microseconds.
 #[derive(Default)]
 struct Flow<'a> {
     name: &'a str,
@@ -91,7 +93,7 @@ fn flows(rows: &[SeriesRow]) -> Vec<Flow<'_>> {
     flows
 }
 
-/// The curves of `flows`, and those of all together.
+/// The curves of `flows`, and curves of their sum and means.
 fn all_series(flows: &[Flow<'_>], times: &[u64]) -> Vec<Series> {
     let sampled = |name: String, unit, value: &dyn Fn(&u64) -> Option<f64>| Series {
         name,
@@ -118,7 +120,7 @@ fn all_series(flows: &[Flow<'_>], times: &[u64]) -> Vec<Series> {
 const MBPS: &str = "Mbits/s";
 const MS: &str = "ms";
 
-/// None without flows.
+/// The file; none without flows.
 fn file(title: &str, label: &str, rows: &[SeriesRow]) -> Option<Value> {
     let flows = flows(rows);
     let times: BTreeSet<u64> = flows.iter().flat_map(|flow| flow.mbps.keys()).copied().collect();

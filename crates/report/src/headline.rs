@@ -17,7 +17,7 @@ pub(crate) struct Headline {
     pub(crate) text: String,
 }
 
-/// Chosen: deviations up to a tenth are called "within"; larger ones are reported by group.
+/// Deviations up to this count as "within"; larger ones are reported by group.
 const CLOSE: f64 = 0.1;
 
 /// A sentence about the run, if its points differ, then one about each point.
@@ -34,7 +34,7 @@ pub(crate) fn headlines(run: &RunResults) -> Vec<Headline> {
     lead.into_iter().chain(points).collect()
 }
 
-/// The second in which a flow got the least of what it was due.
+/// The sentence about the second with the lowest share of any flow.
 pub(crate) fn worst_second(point: &PointResults) -> Option<String> {
     let transfers = transfers_of(point);
     let of_flows = point.summary().flows.iter().filter(|flow| !transfers.contains(flow.group.as_str()));
@@ -47,7 +47,7 @@ pub(crate) fn worst_second(point: &PointResults) -> Option<String> {
     ))
 }
 
-/// The disciplines that broke their contract, in one replication at least; one sentence a link.
+/// Sentences about disciplines that broke their contract in at least one replication, one for each link.
 pub(crate) fn faults(point: &PointResults) -> Vec<String> {
     if point.outcomes.is_empty() {
         let first = point.summary().faults.first();
@@ -59,7 +59,8 @@ pub(crate) fn faults(point: &PointResults) -> Vec<String> {
     faults.into_iter().map(|(link, fault)| format!("NOT VALID: link {link}: {fault}.")).collect()
 }
 
-/// Whether packets left on time, so that the run is valid, and how late they left; none for a simulation.
+/// Whether packets left on time, so that the run is valid, and a sentence about their lateness; none for a
+/// simulation.
 pub(crate) fn timekeeping(point: &PointResults) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
@@ -85,14 +86,14 @@ fn millis(span: Span) -> String {
     number(span.as_secs_f64() * 1e3)
 }
 
-/// What two points have of something, where one has the most and the other the least.
+/// The points with the lowest and the highest value of a quantity.
 struct Extremes<'a> {
     low: (Estimate, &'a str),
     high: (Estimate, &'a str),
 }
 
 impl<'a> Extremes<'a> {
-    /// None with less than two points.
+    /// None with fewer than two points.
     fn of(all: impl Iterator<Item = (Estimate, &'a str)>) -> Option<Self> {
         let mut ranked: Vec<_> = all.collect();
         ranked.sort_by(|a, b| a.0.mean.total_cmp(&b.0.mean));
@@ -100,12 +101,13 @@ impl<'a> Extremes<'a> {
         (ranked.len() > 1).then_some(Self { low, high })
     }
 
-    /// Whether the two differ by more than what chance does, as far as the replications say: with one seed nothing is known of that.
+    /// Whether the two differ by more than chance, as far as the replications show; one seed shows nothing
+    /// about that.
     fn are_apart(&self) -> bool {
         self.low.0.overlaps(&self.high.0) != Some(true)
     }
 
-    /// On how many replications this rests, in words.
+    /// The number of replications behind the values, as text.
     fn seeds(&self) -> String {
         match self.low.0.n.min(self.high.0.n) {
             1 => "one seed".to_owned(),
@@ -113,7 +115,7 @@ impl<'a> Extremes<'a> {
         }
     }
 
-    /// That `what` does not differ by more than chance does.
+    /// The sentence that `what` does not differ by more than chance.
     fn alike(&self, what: &str, unit: &str, show: impl Fn(&Estimate) -> String) -> String {
         let ((low, low_name), (high, high_name)) = (&self.low, &self.high);
         format!(
@@ -125,14 +127,15 @@ impl<'a> Extremes<'a> {
     }
 }
 
-/// The flow with the lowest share of its entitlement at the best and at the worst point, and queue delays.
+/// The sentence about the flow with the lowest share at the best and at the worst point, and about queue
+/// delays.
 pub(crate) fn lead(run: &RunResults) -> Option<String> {
     let worst_off = |point: &PointResults| {
         let transfers = transfers_of(point);
         let of_flow = |flow: FlowShare| flow.share().filter(|_| !transfers.contains(flow.group.as_str()));
         let least =
             flow_shares(point).into_iter().filter_map(of_flow).min_by(|a, b| a.mean.total_cmp(&b.mean))?;
-        // What is more than the entitlement is no better.
+        // A share above 1 is no better than 1.
         Some(Estimate { mean: least.mean.min(1.0), ..least })
     };
     let shares = Extremes::of(run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))))?;
@@ -155,7 +158,7 @@ pub(crate) fn lead(run: &RunResults) -> Option<String> {
     Some(more.fold(sentence, |all, sentence| all + " " + &sentence))
 }
 
-/// Chosen: the smallest difference worth mentioning.
+/// The smallest ratio of delays that is mentioned.
 const FELT: f64 = 3.0;
 
 /// The points with the shortest and longest queue delay of the slowest watched link, if they differ much.
@@ -180,10 +183,11 @@ fn waiting(run: &RunResults) -> Option<String> {
     })
 }
 
-/// Chosen: completion times are mentioned from a difference of half.
+/// The smallest ratio of completion times that is mentioned.
 const SLOWER: f64 = 1.5;
-/// Fewest transfers of which one replication says what 95 % take: with fewer, the longest of them is below the 95th percentile more often
-/// than in one of forty cases, 0.95^72 = 0.025, so that no 95 % interval has an upper end.
+/// Least number of transfers for which one replication shows their 95th percentile. With fewer, the longest
+/// is below the 95th percentile in more than one of forty cases, 0.95^72 = 0.025, so that no 95 % interval
+/// has an upper end.
 const ENOUGH: f64 = 72.0;
 
 /// The points with the shortest and longest completion times of the group with the most finite transfers, if they
@@ -196,7 +200,7 @@ fn transfers(run: &RunResults) -> Option<String> {
             *counts.entry(group).or_default() += mean(completed).unwrap_or(0.0);
         }
     }
-    // Of equal ones the first by name.
+    // The first by name of several equal ones.
     let (group, _) = counts.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [took, completed] = [COMPLETION_P95, COMPLETIONS].map(|quantity| quantity.at(group));
     let times = Extremes::of(all.iter().filter_map(|(metrics, name)| Some((metrics.get(&took)?, *name))))?;
@@ -229,8 +233,9 @@ fn transfers(run: &RunResults) -> Option<String> {
     })
 }
 
-/// The groups of finite transfers. These are due a share as long as they are there, and cannot use all of it: TCP starts slowly, and
-/// they have no more to send. So sentences do not say that they got little; they compare completion times.
+/// The groups of finite transfers. These have an entitlement while they last, but cannot use all of it: TCP
+/// starts slowly, and they have no more to send. So sentences do not report low shares of them; they compare
+/// completion times.
 fn transfers_of(point: &PointResults) -> BTreeSet<&str> {
     point.summary().metrics.transfers().collect()
 }
@@ -337,12 +342,12 @@ fn who(group: &GroupShare) -> String {
     }
 }
 
-/// A ratio in words before "its entitlement": percent below 2, times from there.
+/// A ratio as text before "its entitlement": percent below 2, times from there.
 fn of(ratio: f64) -> String {
     if ratio < 2.0 { format!("{} of", percent(ratio)) } else { format!("{ratio:.1} times") }
 }
 
-/// With its interval.
+/// A ratio in percent with its interval.
 fn percents(ratio: &Estimate) -> String {
     match ratio.ci95 {
         Some(half) => format!("{:.0} ± {:.0} %", ratio.mean * 100.0, half * 100.0),

@@ -13,7 +13,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters are not allowed in HTML; names from files could hold some.
+            // HTML does not allow control characters; names from files could hold some.
             c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -44,14 +44,14 @@ pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The same without the columns, apart from the first, whose cells all say nothing.
+/// Like [`table`], without columns other than the first whose cells all say nothing.
 #[must_use]
 pub(crate) fn table_of(head: &[String], rows: &[Vec<String>], says_nothing: impl Fn(&str) -> bool) -> String {
     let (head, rows) = informative(head, rows, says_nothing);
     table(&head, &rows)
 }
 
-/// Its head and rows.
+/// Head and rows of the table that [`table_of`] makes.
 pub(crate) fn informative(
     head: &[String],
     rows: &[Vec<String>],

@@ -1,11 +1,12 @@
-//! LaTeX text: escaping, tables, and the metrics of a run as such.
+//! LaTeX text: escaping, tables, and the metrics of a run as tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::store::{StoredPoint, StoredRun};
 
-/// What LaTeX has for a character that it reads as something else, or that its default fonts lack; `validation/kit` has the same.
+/// LaTeX for characters that it interprets, or that its default fonts lack; `validation/kit` has the same
+/// list.
 const AS: [(char, &str); 34] = [
     ('\\', "\\textbackslash{}"),
     ('{', "\\{"),
@@ -43,8 +44,8 @@ const AS: [(char, &str); 34] = [
     ('…', "\\dots{}"),
 ];
 
-/// `text` as LaTeX text, for the default fonts and encoding of LaTeX since 2018. Of other characters Latin letters stay as they are;
-/// what is left becomes a question mark.
+/// `text` as LaTeX text, for the default fonts and encoding of LaTeX since 2018. Latin letters stay as they
+/// are; other characters outside the list become question marks.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -63,15 +64,15 @@ pub fn escape(text: &str) -> String {
 /// A table for `\input`, with the rules of the package `booktabs`.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Lines of comment above it.
+    /// Lines of comment above the table.
     pub comment: Vec<String>,
-    /// How columns stand, a letter each: `l` or `r`.
+    /// The alignment of columns, a letter each: `l` or `r`.
     pub columns: String,
-    /// The heads of the columns. Text, as the cells are; one of several lines has them below each other.
+    /// The heads of the columns, as text like cells; lines of a head stand below each other.
     pub head: Vec<String>,
-    /// Whether heads stand upright, for columns that are narrower than they are: with the package `graphicx`.
+    /// Whether heads are rotated, for columns narrower than their heads: needs the package `graphicx`.
     pub is_upright: bool,
-    /// Rows in groups, with a rule between groups. Cells that are missing are empty.
+    /// Rows in groups, with a rule between groups. Missing cells are empty.
     pub groups: Vec<Vec<Vec<String>>>,
 }
 
@@ -113,11 +114,11 @@ impl Table {
     }
 }
 
-/// Chosen: as many points as stand next to each other on A4 in `\scriptsize`, with margins of 25 mm.
+/// Maximum of points next to each other. Chosen: as many as fit A4 in `\scriptsize`, with margins of 25 mm.
 const POINTS_ABREAST: usize = 4;
 
-/// The metrics of a stored run: a row for each metric and a column for each point, which holds the mean and half of its 95 % interval.
-/// Every four points have a table of their own, so that none is wider than a page.
+/// The metrics of a stored run: a row for each metric and a column for each point, with the mean and half of
+/// its 95 % interval. Four points at most share a table, so that none is wider than a page.
 #[must_use]
 pub fn of_run(run: &StoredRun) -> String {
     let means = match run.seeds.len() {
@@ -150,7 +151,7 @@ pub fn of_run(run: &StoredRun) -> String {
         .join("\\par\\medskip\\noindent\n")
 }
 
-/// A row for each metric of these points; those of the same group, customer or link together.
+/// A row for each metric of these points, in groups by group of flows, customer or link.
 fn rows(points: &[StoredPoint]) -> Vec<Vec<Vec<String>>> {
     let mut known = BTreeSet::new();
     let mut parts: Vec<(Option<&str>, Vec<Vec<String>>)> = Vec::new();
@@ -172,7 +173,8 @@ fn rows(points: &[StoredPoint]) -> Vec<Vec<Vec<String>>> {
     parts.into_iter().map(|(_, rows)| rows).collect()
 }
 
-/// A cell. A number below zero has a minus and no hyphen; a row that begins with `[` would be taken for an argument of the line before.
+/// A cell. A negative number gets a minus instead of a hyphen; a row that begins with `[` would be read as an
+/// argument of the line before.
 fn cell(text: &str) -> String {
     match text.strip_prefix('-') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("$-${}", escape(rest)),

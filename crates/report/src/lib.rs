@@ -1,22 +1,23 @@
 //! Results of a run: files, metrics and an HTML report.
 //!
-//! Output depends on the input alone: the same run gives the same bytes.
+//! Output depends only on the input: the same run gives the same bytes.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`run_results`] | a run, the input of this crate |
-//! | `replication`, `replication_rows`, `point_summary` | one replication; the same as rows; what the replications of a point come to |
+//! | `replication`, `replication_rows` | one replication, and its rows |
+//! | `point_summary` | the summary of a point's replications |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
 //! | [`mod@compare`] | comparison of stored runs |
 //! | [`parity`] | comparison of the simulator with the lab |
 //! | [`mod@summary`] | a run as plain text and as JSON lines |
-//! | [`metrics`], [`quantities`] | the metrics of a run; what each is and how it is measured |
+//! | [`metrics`], [`quantities`] | the metrics of a run; definitions of their quantities |
 //! | [`statistics`] | means, intervals, fairness, distributions |
-//! | [`rows`] | the tables: their columns, with units, and how each is measured |
-//! | `units` | numbers of outcomes in the units of rows and pages |
+//! | [`rows`] | the tables: their columns, with units and measurement |
+//! | `units` | numbers of results in the units of rows and pages |
 //! | [`phase_sensitivity`], `sample` | whether results depend on phases: replications against their perturbed copies |
-//! | [`link_use`] | how full links were, and whether their queues rejected packets |
-//! | `due` | what flows got of what they were due, over time |
+//! | [`link_use`] | utilisation of links, and whether their queues rejected packets |
+//! | `due` | shares of flows over time |
 //! | `shares` | throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |

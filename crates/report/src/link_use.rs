@@ -1,4 +1,4 @@
-//! How full links were over the replications of a point, and whether their queues had to say no.
+//! Utilisation of links over the replications of a point, and whether their queues rejected packets.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use crate::run_results::PointResults;
 /// Utilisation from which a link may limit flows. Chosen: TCP keeps a bottleneck above it.
 pub const FULL: f64 = 0.9;
 
-/// What a link carried, as a mean over replications.
+/// The use of a link, as a mean over replications.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkUse {
-    /// Its name.
+    /// The link's name.
     pub link: String,
     /// Whether the scenario watches it.
     pub watched: bool,
     /// Bits transmitted over bits possible at its rate, 0 to 1.
     pub utilisation: f64,
-    /// Its rate, changes included.
+    /// The mean rate, changes included.
     pub rate: Rate,
-    /// Whether its queue dropped or marked packets in each replication.
+    /// Whether the queue dropped or marked packets in each replication.
     pub rejects: bool,
 }
 
-/// The links that are watched, and the others that were full or rejected packets in each replication.
+/// The watched links, and the others that were full or rejected packets in each replication.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkUses {
     /// By name, with sums over replications.
     links: BTreeMap<String, Sums>,
-    /// How many replications there were.
+    /// Number of replications.
     count: u32,
 }
 
@@ -43,7 +43,7 @@ struct Sums {
 }
 
 impl LinkUses {
-    /// Adds a replication, unless it does not count.
+    /// Adds a replication, unless it is not valid.
     pub(crate) fn add(&mut self, rows: &[LinkRow]) {
         if rows.iter().any(|row| !row.valid) {
             return;
@@ -72,8 +72,8 @@ impl LinkUses {
 }
 
 impl PointResults {
-    /// The links that are watched, and the others that were at least [`FULL`] or whose queues dropped or marked packets in each
-    /// replication; by name. Replications that do not count are left out.
+    /// The watched links, and the others whose utilisation was at least [`FULL`] or whose queues dropped or
+    /// marked packets in each replication; by name. Replications that are not valid are left out.
     #[must_use]
     pub fn link_uses(&self) -> Vec<LinkUse> {
         let LinkUses { links, count } = &self.summary().links;

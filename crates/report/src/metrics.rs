@@ -16,16 +16,17 @@ use crate::statistics::{Estimate, jain, mean, number};
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// Its name, such as `throughput_mbps/tcp`: the quantity, then the group or link unless it is over all.
+    /// The name, for example `throughput_mbps/tcp`: the quantity, then the group or link unless it is over
+    /// all.
     pub name: String,
-    /// Such as `Mb/s`.
+    /// The unit, for example `Mb/s`.
     pub unit: &'static str,
-    /// One per replication.
+    /// Samples, one per replication.
     pub samples: Vec<f64>,
 }
 
 impl Metric {
-    /// Its mean and interval.
+    /// The mean and its interval.
     #[must_use]
     pub fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.samples)
@@ -36,7 +37,7 @@ impl Metric {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
     all: Vec<Metric>,
-    /// Their places in `all`, by name.
+    /// Indices in `all`, by name.
     places: BTreeMap<String, usize>,
 }
 
@@ -92,7 +93,7 @@ impl Metrics {
         self.add_statistics(of);
     }
 
-    /// Adds a sample of each quantity of which there is one, of a group, customer or link, or of the whole point.
+    /// Adds a sample of each quantity that has one, for a group, customer or link, or for the whole point.
     fn add_each(&mut self, part: Option<&str>, sample: impl Fn(&Of) -> Option<f64>) {
         for quantity in QUANTITIES {
             if let Some(sample) = sample(&quantity.of) {
@@ -102,12 +103,12 @@ impl Metrics {
         }
     }
 
-    /// All of them, but for reasons for which nothing was dropped or marked in any replication: these would bury the others.
+    /// All metrics, except drops and marks by reasons that never occurred: these would bury the others.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Metric> {
         self.all.iter().filter(|metric| is_shown(metric))
     }
 
-    /// The metric called `name`, if it is shown.
+    /// The metric called `name`, if it is listed.
     fn shown(&self, name: &str) -> Option<&Metric> {
         self.places.get(name).map(|&at| &self.all[at]).filter(|metric| is_shown(metric))
     }
@@ -137,7 +138,7 @@ impl Metrics {
         self.of_each(UTILISATION).map(|(link, _)| link)
     }
 
-    /// The groups of which finite transfers have completed.
+    /// The groups whose finite transfers have completed.
     pub(crate) fn transfers(&self) -> impl Iterator<Item = &str> {
         self.of_each(COMPLETION_P95).map(|(group, _)| group)
     }
@@ -152,15 +153,15 @@ impl Metrics {
         self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
     }
 
-    /// Leaves Jain's index to [`add_shares`](Self::add_shares), where it is over fewer flows.
+    /// Removes Jain's index, which [`add_shares`](Self::add_shares) adds over fewer flows.
     pub(crate) fn forget_jain(&mut self) {
         if let Some(&at) = self.places.get(JAIN.name) {
             self.all[at].samples.clear();
         }
     }
 
-    /// One replication's flows, in the numbers that a league compares. Finite `transfers` are judged by their times; if there are any,
-    /// Jain's index is over the others.
+    /// Adds one replication's flows, in the numbers that a league compares. Finite `transfers` are judged by
+    /// their times; if there are any, Jain's index is over the others.
     pub(crate) fn add_shares(&mut self, flows: &[FlowRow], transfers: &[String]) {
         let of = LeagueFlows::new(flows, transfers);
         if let Some(index) = jain(&of.shares().collect::<Vec<_>>()).filter(|_| !transfers.is_empty()) {
@@ -182,7 +183,7 @@ impl Metrics {
         }
     }
 
-    /// The statistics that the queues of one replication's watched links report.
+    /// Adds the statistics that the queues of one replication's watched links report.
     fn add_statistics(&mut self, replication: &ReplicationRows) {
         let watched: BTreeSet<&str> =
             replication.links.iter().filter(|link| link.watched).map(|link| link.link.as_str()).collect();
@@ -194,7 +195,7 @@ impl Metrics {
     }
 }
 
-/// What one replication's finite transfers took, s, ascending, by group.
+/// Completion times of one replication's finite transfers, s, ascending, by group.
 fn times(replication: &ReplicationRows) -> BTreeMap<&str, Vec<f64>> {
     let group_of: BTreeMap<&str, &str> =
         replication.flows.iter().map(|f| (f.flow.as_str(), f.group.as_str())).collect();
@@ -207,17 +208,17 @@ fn times(replication: &ReplicationRows) -> BTreeMap<&str, Vec<f64>> {
     times
 }
 
-/// A watched link that stands for all that are watched at some points.
+/// One watched link that stands for all watched links of some points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlowestLink<'a> {
     pub(crate) name: &'a str,
-    /// Whether it is the only watched link, so that its name says nothing new.
+    /// Whether it is the only watched link, so that its name adds nothing.
     pub(crate) is_only: bool,
 }
 
 impl<'a> SlowestLink<'a> {
-    /// The watched link with the largest 95th percentile of queue delay at any of these points, as a mean over replications; of
-    /// equal ones the first.
+    /// The watched link with the largest 95th percentile of queue delay at any of these points, as a mean
+    /// over replications; the first of several equal ones.
     pub(crate) fn of(points: impl Iterator<Item = &'a Metrics> + Clone) -> Option<Self> {
         let mut delays: BTreeMap<&str, f64> = BTreeMap::new();
         for link in points.clone().flat_map(Metrics::watched_links) {
@@ -229,13 +230,13 @@ impl<'a> SlowestLink<'a> {
             }
         }
         let is_only = delays.len() == 1;
-        // The last of equal ones is the first in reverse order.
+        // The first of equal ones is the last in reverse order.
         let (name, _) = delays.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Self { name, is_only })
     }
 }
 
-/// Whether a metric is of interest: counts by reason that are zero in all replications are not.
+/// Whether to list a metric: counts by reason that are zero in all replications are left out.
 fn is_shown(metric: &Metric) -> bool {
     let mut by_reason = GROUP_DROPS.iter().chain(&LINK_DROPS);
     metric.samples.iter().any(|count| *count > 0.0)

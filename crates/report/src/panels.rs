@@ -1,6 +1,7 @@
-//! Figures that the report and files have in common: each quantity over the parameters of a sweep, shares, and drops.
+//! Figures that the report and files share: each quantity over the parameters of a sweep, shares, and drops.
 //!
-//! They need settings, metrics and shares of points alone, so that a stored run has the same figures as one in memory.
+//! They only need settings, metrics and shares of points, so a stored run has the same figures as one in
+//! memory.
 
 use apportion_core::queue::DropReason;
 
@@ -16,39 +17,40 @@ use crate::shares::{FlowShare, GroupShare, Keys, group_shares, in_order};
 use crate::statistics::{Estimate, number};
 use crate::sweep::{Axis, Numbers, Sweep};
 
-/// Chosen: more combinations of the parameters that are on no axis are left to the tables.
+/// Maximum of figures of a quantity; more combinations of the parameters that are on no axis are left to the
+/// tables.
 const MAX_PANELS: usize = 24;
-/// Chosen: more bars of flows than this are bars of groups.
+/// Maximum of bars of flows; with more flows the bars are of groups.
 pub(crate) const MAX_BARS: usize = 40;
-/// Chosen: as many rows as fit a figure of a screen's height.
+/// Maximum of rows. Chosen: as many as fit a figure of a screen's height.
 const MAX_ROWS: usize = 32;
-/// Chosen: groups and links beyond these are in the tables.
+/// Maximum of figures of drops; other groups and links are in the tables.
 const MAX_DROP_PANELS: usize = 12;
-/// Chosen: as many groups or links as can be distinguished.
+/// Maximum of groups or links in a figure. Chosen: as many as can be distinguished.
 const MAX_NAMES: usize = 6;
 
-/// The first names, and how many of all groups or links these are, unless all.
+/// The first names, and a note of how many of all groups or links these are, unless all.
 fn first(mut names: Vec<String>, most: usize, what: &str) -> (Vec<String>, Option<String>) {
     let all = names.len();
     names.truncate(most);
     (names, (all > most).then(|| format!("{most} of {all} {what} are drawn")))
 }
 
-/// What is drawn: a metric, or the same metric of each group or link.
+/// The content of a figure: a metric, or the same metric of each group or link.
 struct Drawn {
     title: &'static str,
-    /// What `--metric` calls it.
+    /// Its name for `--metric`.
     name: &'static str,
-    /// (group or link, metric); the name is empty for a metric of the whole point.
+    /// (group or link, metric); the group or link is empty for a metric of the whole point.
     metrics: Vec<(String, String)>,
-    /// How many of the groups or links these are, unless all.
+    /// A note of how many of the groups or links these are, unless all.
     cut: Option<String>,
-    /// A dashed line.
+    /// The height of a dashed line.
     level: Option<f64>,
 }
 
 impl Drawn {
-    /// The quantities that at least one of the points measured, the most important one first.
+    /// The quantities that at least one of the points measured, the most important first.
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
         let each = |title, quantity: Quantity, what, level| {
             let found = metrics.iter().flat_map(|metrics| metrics.of_each(quantity));
@@ -85,12 +87,12 @@ impl Drawn {
 /// A point of a sweep.
 #[derive(Clone, Copy)]
 pub(crate) struct Point<'a> {
-    /// Path and value.
+    /// Paths and values.
     pub(crate) settings: &'a [(String, String)],
     pub(crate) metrics: &'a Metrics,
 }
 
-/// Which axis of a sweep is where in a figure.
+/// The axes of a sweep in a figure.
 enum Arrangement {
     /// A number on the horizontal axis; lines are the values of the second axis, or groups and links.
     Lines { x: usize, names: Option<usize> },
@@ -101,7 +103,7 @@ enum Arrangement {
 }
 
 impl Arrangement {
-    /// With the values of the parameter `coloured` as colours, if one is named.
+    /// The arrangement, with the values of the parameter `coloured` as colours, if one is named.
     fn of(sweep: &Sweep, coloured: Option<&str>) -> Option<Self> {
         if let Some(run) = coloured.and_then(|name| sweep.axes.iter().position(|axis| axis.name == name)) {
             let names = Some(run).filter(|&run| sweep.axes[run].values.len() <= COLOURS);
@@ -139,7 +141,7 @@ impl Arrangement {
     }
 }
 
-/// The metrics of which a sweep has figures, by the names that choose them.
+/// The metrics that have figures of a sweep, by the names that choose them.
 pub(crate) fn sweep_metrics(points: &[Point<'_>]) -> Vec<String> {
     let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
     Drawn::all(&all).iter().map(|drawn| drawn.name.to_owned()).collect()
@@ -149,18 +151,18 @@ pub(crate) fn sweep_metrics(points: &[Point<'_>]) -> Vec<String> {
 #[derive(Default)]
 pub(crate) struct SweepPanels {
     pub(crate) panels: Vec<Panel>,
-    /// For each quantity how many combinations of parameters are not drawn.
+    /// Number of combinations of parameters that are not drawn, for each quantity.
     pub(crate) left_out: usize,
-    /// Whether they show means as colours, without intervals and levels.
+    /// Whether the figures show means as colours, without intervals and levels.
     pub(crate) are_heat_maps: bool,
 }
 
-/// The figures of a sweep, of one metric if it is named. Empty without a sweep.
+/// The figures of a sweep, or of one metric if it is named. Empty without a sweep.
 pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> SweepPanels {
     panels_of(points, metric, None)
 }
 
-/// The figures of a sweep of which one parameter is coloured.
+/// The figures of a sweep with one parameter as colours.
 pub(crate) fn sweep_panels_by(points: &[Point<'_>], coloured: &str) -> SweepPanels {
     panels_of(points, None, Some(coloured))
 }
@@ -213,7 +215,7 @@ fn panels_of(points: &[Point<'_>], metric: Option<&str>, coloured: Option<&str>)
 }
 
 impl Axis {
-    /// One of its values, with its name.
+    /// The setting of one value, with the parameter's name.
     fn setting(&self, value: usize) -> String {
         format!("{} = {}", self.name, self.values[value])
     }
@@ -228,10 +230,10 @@ fn legend(sweep: &Sweep, arrangement: &Arrangement, part: &[(String, String)]) -
     }
 }
 
-/// The measured values of one or several metrics: for each the place of its point, and the key of its colour.
+/// The measured values of one or several metrics: for each the index of its point, and the key of its colour.
 struct Marks<'a> {
     all: Vec<(&'a [usize], usize, Estimate)>,
-    /// Over all of them, intervals included.
+    /// The highest value, intervals included.
     high: f64,
     /// The lowest and the highest mean.
     ends: (f64, f64),
@@ -247,12 +249,12 @@ impl<'a> Marks<'a> {
         };
         let all: Vec<_> = points.iter().zip(&sweep.at).flat_map(of_point).collect();
         let values = || all.iter().map(|(_, _, estimate)| estimate.mean);
-        // Intervals over two or three seeds are wide: they may leave the figure.
+        // Intervals over two or three seeds are wide: they may exceed the figure.
         let reach =
             |estimate: &Estimate| estimate.mean + estimate.ci95.unwrap_or(0.0).min(0.5 * estimate.mean);
         let most = values().fold(0.0, f64::max);
         Self {
-            // Differences below a twentieth are not worth a colour.
+            // Differences below a twentieth get no colour.
             ends: (values().fold(f64::INFINITY, f64::min).min(0.95 * most), most),
             high: all.iter().map(|(_, _, estimate)| reach(estimate)).fold(0.0, f64::max),
             all,
@@ -309,7 +311,7 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// Throughput and entitlement of flows, or of their groups: these are at most [`MAX_BARS`].
+/// Throughput and entitlement of flows, or of their groups, which are at most [`MAX_BARS`].
 pub(crate) fn share_bars(flows: &[FlowShare], keys: &Keys, by_group: bool) -> Vec<Bar> {
     if by_group {
         group_shares(flows).iter().take(MAX_BARS).map(|g| group_bar(g, keys)).collect()
@@ -344,14 +346,14 @@ fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
     }
 }
 
-/// What figures call the [reasons](GROUP_DROPS).
+/// Names of the [reasons](GROUP_DROPS) in figures.
 fn reasons() -> Vec<String> {
     let drops = DropReason::ALL.map(|reason| format!("dropped: {}", reason.name().replace('_', "-")));
     drops.into_iter().chain(["marked".to_owned()]).collect()
 }
 
-/// Drops by reason and marks at each watched link, then of each group, with a row for each of these points, by name; none of
-/// what dropped and marked nothing.
+/// Drops by reason and marks at each watched link, then of each group, with a row for each of these points,
+/// by name; groups and links without drops and marks are left out.
 pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
     let mut panels = Vec::new();
     let reasons = reasons();

@@ -1,8 +1,8 @@
 //! Parity: the results of one scenario in the simulator and in the lab, and whether they agree within tolerances.
 //!
-//! [`Tolerances`] has the tolerances; `docs/parity.md` gives the reason for each. Random variation between runs is added
-//! to a tolerance as long as it does not exceed the tolerance: values that agree differ by less than twice the tolerance,
-//! whatever their variance.
+//! [`Tolerances`] has the tolerances; `docs/parity.md` gives the reason for each. Random variation between
+//! runs is added to a tolerance as long as it does not exceed it: values that agree differ by less than twice
+//! the tolerance, whatever their variance.
 
 use std::fmt;
 
@@ -14,11 +14,12 @@ use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{mean, number};
 use crate::summary::align;
 
-/// Differences up to this many standard deviations between runs of the simulator count as chance: one in twenty is
-/// larger.
+/// Differences up to this many standard deviations between runs of the simulator count as random: one in
+/// twenty is larger.
 const SIGMAS: f64 = 2.0;
 
-/// The fewest packets of a flow whose delays are compared. With fewer, the 95th percentile is the slowest packet.
+/// Least number of a flow's packets for comparing delays. With fewer, the 95th percentile is the slowest
+/// packet.
 const DELAYED: u64 = 20;
 
 /// Not comparable: one of the numbers is of too few packets.
@@ -55,7 +56,7 @@ pub struct ParityRow {
     pub difference: Option<f64>,
     /// The tolerance, in either direction.
     pub allowed: Option<f64>,
-    /// What random variation between runs adds to the tolerance.
+    /// Random variation between runs, which is added to the tolerance.
     pub chance: Option<f64>,
     /// The verdict.
     #[serde(flatten)]
@@ -67,9 +68,9 @@ pub struct ParityRow {
 pub struct Parity {
     /// The rows by point, flow and metric.
     pub rows: Vec<ParityRow>,
-    /// Why points cannot be compared, if some cannot.
+    /// Reasons why points cannot be compared.
     pub faults: Vec<String>,
-    /// Why runs of the lab are not valid, if some are not.
+    /// Reasons why runs of the lab are not valid.
     pub invalid: Vec<String>,
 }
 
@@ -95,8 +96,8 @@ impl Parity {
         self.invalid.is_empty() && self.agrees()
     }
 
-    /// Whether no difference exceeds its tolerance, and each point has at least one that is within: a point without
-    /// comparable numbers does not pass. Runs that are not valid count as well.
+    /// Whether no difference exceeds its tolerance, and each point has at least one within it: a point
+    /// without comparable numbers does not pass. Invalid runs count as well.
     #[must_use]
     pub fn agrees(&self) -> bool {
         let of_point =
@@ -110,7 +111,7 @@ impl Parity {
     }
 }
 
-/// Whether these are the same point, run in the simulator and in the lab.
+/// Whether the two are the same point, run in the simulator and in the lab.
 fn are_alike(sim: &PointResults, lab: &PointResults) -> bool {
     let flows = |point: &PointResults| point.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
     let were_run = !sim.outcomes.is_empty() && !lab.outcomes.is_empty();
@@ -151,7 +152,8 @@ struct OverRuns {
     deviation: f64,
 }
 
-/// The metrics of a flow over all runs; `None` where one run has none, since the others are a biased sample.
+/// The metrics of a flow over all runs; `None` where one run has none, because the others would be a biased
+/// sample.
 fn over_runs(point: &PointResults, flow: usize, tolerances: Tolerances) -> [Option<OverRuns>; METRICS.len()] {
     let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow, tolerances)).collect();
     std::array::from_fn(|metric| {
@@ -171,7 +173,7 @@ fn compare(sim: &PointResults, lab: &PointResults, tolerances: Tolerances) -> Ve
     // The throughput of each flow if all had the same.
     let even = all.iter().filter_map(|(sim, _)| Some(sim[0]?.mean)).sum::<f64>() / count;
     let runs = |point: &PointResults| point.outcomes.len().max(1) as f64;
-    // How much two means differ by chance, for a standard deviation of 1.
+    // The random difference of two means, for a standard deviation of 1.
     let by_chance = (1.0 / runs(sim) + 1.0 / runs(lab)).sqrt();
     let mut rows = Vec::new();
     for (flow, (in_sim, in_lab)) in sim.flows.iter().zip(&all) {
@@ -201,8 +203,8 @@ fn compare(sim: &PointResults, lab: &PointResults, tolerances: Tolerances) -> Ve
     rows
 }
 
-/// Where random variation may exceed the tolerance, a small difference does not show parity, but a large one
-/// disproves it.
+/// The verdict. Where random variation may exceed the tolerance, a small difference does not show parity, but
+/// a large one disproves it.
 fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -> Agreement {
     let (Some(difference), Some(allowed), Some(chance)) = (difference, allowed, chance) else {
         return Agreement::NotComparable(FEW_PACKETS);
@@ -217,7 +219,8 @@ fn verdict(difference: Option<f64>, allowed: Option<f64>, chance: Option<f64>) -
 }
 
 impl fmt::Display for Parity {
-    /// A table with a line for each number, with those outside their tolerance marked, then the counts.
+    /// Writes a table with a line for each number, in which those outside their tolerance are marked, then
+    /// the counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["point", "flow", "measured", "sim", "lab", "difference", "allowed", "chance", ""];
         let mut table = vec![head.map(str::to_owned).to_vec()];
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
     use crate::replication::FlowInfo;
 
-    /// A flow of so much over 8 s, with 1000 packets of 40 ms and none dropped.
+    /// A flow of `mbit` over 8 s, with 1000 packets of 40 ms and no drops.
     fn flow(mbit: f64) -> FlowOutcome {
         let mut flow = FlowOutcome { delay: delays(1_000, 40.0, 40.0), ..FlowOutcome::default() };
         flow.delivered.bytes = Bytes::new((mbit * 1e6) as u64);
@@ -274,7 +277,7 @@ mod tests {
         flow
     }
 
-    /// Of so many packets, median and 95th percentile in milliseconds.
+    /// Delays of `count` packets, with median and 95th percentile in milliseconds.
     fn delays(count: u64, median: f64, p95: f64) -> Distribution {
         let span = |ms: f64| Span::from_nanos((ms * 1e6).round() as u64);
         let quantiles = vec![(0.5, span(median)), (0.95, span(p95)), (0.99, span(p95))];
@@ -292,7 +295,7 @@ mod tests {
         flow
     }
 
-    /// Flows by run.
+    /// A point with the flows of each run.
     fn point(label: &str, runs: &[&[FlowOutcome]]) -> PointResults {
         let outcome = |flows: &&[FlowOutcome]| Outcome {
             seed: 1,
@@ -328,12 +331,12 @@ mod tests {
         Parity::new(&run(sim), &run(lab), TOLERANCES)
     }
 
-    /// Flows in one run of the laboratory against those in runs of the simulator, without a sweep.
+    /// Compares flows in one run of the laboratory with those in runs of the simulator, without a sweep.
     fn one_point(sim: &[&[FlowOutcome]], lab: &[FlowOutcome]) -> Parity {
         parity(vec![point("", sim)], vec![point("", &[lab])])
     }
 
-    /// What is said of one metric of the first flow.
+    /// The verdict on one metric of the first flow.
     fn said(parity: &Parity, metric: &str) -> Agreement {
         parity.rows.iter().find(|row| row.metric == metric).unwrap().verdict
     }
@@ -344,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_relative_to_the_mean_of_the_flows() {
-        // 5 Mb/s each on average, of which 15 % is 0.75: 1.7 for 1 is within, 1.8 is not.
+        // 5 Mb/s each on average; 15 % of that is 0.75: 1.7 for 1 is within, 1.8 is not.
         let parity = |lab: f64| one_point(&[&[flow(1.0), flow(9.0)]], &[flow(lab), flow(9.0)]);
         assert!(parity(1.0).holds() && parity(1.7).holds() && parity(0.3).holds());
         assert!(!parity(1.8).holds() && !parity(0.2).holds());
@@ -366,10 +369,10 @@ mod tests {
         assert_eq!(median(40.0, 50.0), Agreement::Within);
         assert_eq!(median(40.0, 50.1), Agreement::Beyond);
         assert_eq!(median(40.0, 29.9), Agreement::Beyond);
-        // Of 4 ms it is 1, and 3 is more.
+        // A quarter of 4 ms is 1, and 3 is more.
         assert_eq!(median(4.0, 7.0), Agreement::Within);
         assert_eq!(median(4.0, 7.1), Agreement::Beyond);
-        // The 95th percentile by itself: a quarter of 90 ms is 22.5.
+        // The 95th percentile separately: a quarter of 90 ms is 22.5.
         let p95 = |lab| parity(delayed(20, 40.0, 90.0), delayed(20, 40.0, lab));
         assert!(p95(112.5).holds());
         let beyond = p95(112.6);
@@ -388,8 +391,9 @@ mod tests {
 
     #[test]
     fn chance_is_added_to_the_tolerance_and_shown_separately() {
-        // Two runs of 4.9 and 5.1: a deviation of sqrt(0.02) = 0.1414. A mean of two and one run differ by
-        // sqrt(1/2 + 1) of it, twice that is chance: 0.3464. With 15 % of 5, 1.096 may be.
+        // Two runs of 4.9 and 5.1: a deviation of sqrt(0.02) = 0.1414. The difference between a mean of two
+        // runs and one run has sqrt(1/2 + 1) times that; twice this is random: 0.3464. With 15 % of 5, 1.096
+        // is allowed.
         let parity = |lab| one_point(&[&[flow(4.9)], &[flow(5.1)]], &[flow(lab)]);
         let row = &parity(6.09).rows[0];
         assert!(close(row.allowed, 0.75) && close(row.chance, 0.12_f64.sqrt()), "{row:?}");
@@ -408,13 +412,14 @@ mod tests {
 
     #[test]
     fn what_scatters_more_than_it_may_differ_proves_nothing() {
-        // 4 and 6 Mb/s deviate by sqrt(2): chance is 2 · sqrt(2) · sqrt(3/2) = 3.46, more than 0.75.
+        // 4 and 6 Mb/s deviate by sqrt(2): random variation is 2 · sqrt(2) · sqrt(3/2) = 3.46, more than
+        // 0.75.
         let parity = |lab| one_point(&[&[flow(4.0)], &[flow(6.0)]], &[flow(lab)]);
         for lab in [5.0, 9.0, 1.0] {
             assert_eq!(said(&parity(lab), METRICS[0]), Agreement::NotComparable("scatter"), "{lab}");
             assert!(parity(lab).holds(), "no reason to fail either");
         }
-        // 4.21 apart is more than both together.
+        // A difference of 4.21 is more than both together.
         assert_eq!(said(&parity(9.3), METRICS[0]), Agreement::Beyond);
         assert!(!parity(9.3).holds());
     }
@@ -433,10 +438,10 @@ mod tests {
             let parity = one_point(&[from_ref(sim)], from_ref(lab));
             assert_eq!(delay(&parity), [Agreement::NotComparable("few packets"); 2]);
             assert!(parity.holds());
-            // What it has got is compared all the same.
+            // Its throughput is compared all the same.
             assert_eq!(said(&parity, METRICS[0]), Agreement::Within);
         }
-        // One run of several is enough: a mean without it would be of a choice.
+        // One run of several is enough: a mean without it would be biased.
         let parity = one_point(&[from_ref(&enough), &[few]], from_ref(&enough));
         assert_eq!((parity.rows[2].sim, parity.rows[2].difference), (None, None));
         assert_eq!(parity.rows[2].lab, Some(13.0));
@@ -444,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_share_of_drops_is_measured_where_a_packet_is_worth_less_than_the_tolerance() {
-        // Of 34 packets one is 2.94 points, of 33 it is 3.03.
+        // One of 34 packets is 2.94 points, one of 33 is 3.03.
         let parity = |sent| one_point(&[&[dropped(0, sent)]], &[dropped(sent / 2, sent)]);
         assert_eq!(said(&parity(34), METRICS[4]), Agreement::Beyond);
         assert_eq!(said(&parity(33), METRICS[4]), Agreement::NotComparable("few packets"));
@@ -512,7 +517,7 @@ mod tests {
 
     #[test]
     fn the_last_line_counts_all_verdicts_and_rows_carry_theirs() {
-        // Throughput and share of both are within, the first flow's delays are few, its drops beyond.
+        // Throughput and share of both are within, the first flow has few delays, and its drops are beyond.
         let lab = [FlowOutcome { delay: delays(3, 1.0, 1.0), ..dropped(100, 1_000) }, flow(5.0)];
         let parity = one_point(&[&[flow(5.0), flow(5.0)]], &lab);
         let text = parity.to_string();

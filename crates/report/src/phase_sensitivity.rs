@@ -1,7 +1,8 @@
-//! Whether results depend on phases: each replication against its perturbed copy, the same with every delay moved by 1 µs, up or down.
+//! Whether results depend on phases: each replication is compared with its perturbed copy, in which every
+//! delay is moved by 1 µs, up or down.
 //!
-//! No delay is known to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
-//! do not show it: all seeds have the same delays.
+//! No delay is known to a microsecond, so a result that a microsecond changes is no result. The intervals of
+//! means over seeds do not show this, because all seeds have the same delays.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -15,19 +16,19 @@ use crate::units::round6;
 
 pub use crate::sample::Sample;
 
-/// The level of the test over all comparisons of a run: that of the 95 % intervals.
+/// The level of the test over all comparisons of a run, equal to that of the 95 % intervals.
 const LEVEL: f64 = 0.05;
 
 /// The numbers of a perturbed copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PerturbedCopy {
-    /// Which moves its delays have: perturbed copies with the same number have the same.
+    /// The number of its moves: perturbed copies with the same number move delays alike.
     pub moves: u64,
-    /// What is compared.
+    /// The numbers that are compared.
     pub sample: Sample,
 }
 
-/// Compares the replications of all points of a run with their perturbed copies and puts the result into
+/// Compares the replications of all points of a run with their perturbed copies, and puts the result into
 /// [`PointResults::phase_sensitivity`]: for each point, the perturbed copy of each of its outcomes, if it has finished.
 pub fn judge(points: &mut [PointResults], copies: &[Vec<Option<PerturbedCopy>>]) {
     for (point, copies) in points.iter_mut().zip(copies) {
@@ -89,32 +90,34 @@ impl Pair {
     }
 }
 
-/// Without what is rounding.
+/// Removes rounding errors.
 fn exact(x: f64) -> f64 {
     (x * 1e9).round() / 1e9
 }
 
-/// Pairs with the same moves, in the order of these.
+/// Pairs with the same moves, in the order of moves.
 fn by_moves(pairs: &[Pair]) -> impl Iterator<Item = &[Pair]> {
     pairs.chunk_by(|a, b| a.moves == b.moves)
 }
 
-/// The mean shift of the perturbed copies whose common moves make it largest.
+/// The mean shift of the perturbed copies with the moves for which it is largest.
 fn largest_shift(pairs: &[Pair]) -> Option<f64> {
     let shift = |pairs: &[Pair]| mean(&pairs.iter().map(Pair::shift).collect::<Vec<_>>());
     by_moves(pairs).filter_map(shift).max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
-/// How likely it is by chance that numbers differ as much from moves to moves: the analysis of variance of the replications as one
-/// group, and of the perturbed copies with the same moves as one each. `None` for a single pair.
+/// The probability that numbers differ this much between moves by chance: the analysis of variance of the
+/// replications as one group, and of the perturbed copies with the same moves as one group each. `None` for a
+/// single pair.
 ///
-/// The mean of a group varies by the moves and by chance; within a group only chance acts, since all its members are one scenario with
-/// different seeds. If no seed changes the number within any group, a difference between groups is certain.
+/// The mean of a group varies by the moves and by chance. Within a group only chance acts, because all its
+/// members are one scenario with different seeds. If no seed changes the number within any group, a
+/// difference between groups is certain.
 ///
 /// R. A. Fisher, "Statistical Methods for Research Workers", 1925, chapter VII.
 fn by_chance(pairs: &[Pair]) -> Option<f64> {
     let first = pairs.first().filter(|_| pairs.len() > 1)?.was;
-    // Relative to one of them and without rounding, so that what is equal has no variance.
+    // Relative to one of them and without rounding, so that equal numbers have no variance.
     let group = |of: fn(&Pair) -> f64, pairs: &[Pair]| -> Vec<f64> {
         pairs.iter().map(|pair| exact(of(pair) - first)).collect()
     };
@@ -155,8 +158,8 @@ fn holm(tests: &[Option<f64>]) -> Vec<bool> {
 // ---------------------------------------------------------------------------------------------
 // In words
 
-/// Which points depend on phases, one sentence each with the name of the point; one sentence if none does, none if that was not
-/// simulated.
+/// Sentences about the points that depend on phases, one each with the name of the point; one sentence if
+/// none does; none without perturbed copies.
 pub(crate) fn sentences(run: &RunResults) -> Vec<String> {
     let name = |point: &PointResults| match run.points.len() {
         1 => String::new(),
@@ -167,7 +170,7 @@ pub(crate) fn sentences(run: &RunResults) -> Vec<String> {
     if sensitive.is_empty() { calm(run).into_iter().collect() } else { sensitive }
 }
 
-/// The flow of a point that moves most, if the point depends on phases.
+/// The sentence about the flow of a point that moves most, if the point depends on phases.
 fn of_point(point: &PointResults) -> Option<String> {
     let moved: Vec<&PhaseSensitivityRow> =
         point.phase_sensitivity.iter().filter(|row| row.significant).collect();
@@ -180,7 +183,7 @@ fn of_point(point: &PointResults) -> Option<String> {
     Some(format!("Depends on phases: delays moved by 1 µs move {}{others}.", moves(row)))
 }
 
-/// What is said if no point depends on phases.
+/// The sentence if no point depends on phases.
 fn calm(run: &RunResults) -> Option<String> {
     let rows: Vec<&PhaseSensitivityRow> =
         run.points.iter().flat_map(|point| &point.phase_sensitivity).collect();
@@ -198,7 +201,7 @@ fn calm(run: &RunResults) -> Option<String> {
     })
 }
 
-/// The row that moves most: of a flow if there is one.
+/// The row that moves most; a flow's row if there is one.
 fn most<'a>(rows: &[&'a PhaseSensitivityRow]) -> Option<&'a PhaseSensitivityRow> {
     let rank =
         |row: &PhaseSensitivityRow| (!row.flow.is_empty(), row.metric != JAIN.name, row.largest_shift.abs());
@@ -208,13 +211,13 @@ fn most<'a>(rows: &[&'a PhaseSensitivityRow]) -> Option<&'a PhaseSensitivityRow>
     })
 }
 
-/// Such as `tcp.3 by +0.810 Mb/s, from 1.50 ± 0.08 Mb/s`.
+/// The text of a row, for example `tcp.3 by +0.810 Mb/s, from 1.50 ± 0.08 Mb/s`.
 fn moves(row: &PhaseSensitivityRow) -> String {
     let (what, unit) = what(row);
     format!("{what} by {}{unit}, from {}{unit}", signed(row.largest_shift), value(row))
 }
 
-/// What a row is about, and its unit after a space.
+/// The subject of a row, and its unit after a space.
 fn what(row: &PhaseSensitivityRow) -> (&str, &'static str) {
     match (row.flow.as_str(), row.metric.as_str()) {
         ("", name) if name == JAIN.name => ("Jain's index", ""),
@@ -231,7 +234,7 @@ fn value(row: &PhaseSensitivityRow) -> String {
     Estimate { mean: row.mean, ci95: row.half_width, n: row.seeds as usize }.to_string()
 }
 
-/// The cells of a row in the report: what, value, mean and largest shift, and p.
+/// The cells of a row in the report: subject, value, mean and largest shift, and p.
 pub(crate) fn cells(row: &PhaseSensitivityRow) -> Vec<String> {
     let (what, unit) = what(row);
     let p =
@@ -256,7 +259,7 @@ mod tests {
         let p = by_chance(&all).unwrap();
         assert!((p - (1.0 + 43.0 / 9.0_f64).powf(-2.5)).abs() < 1e-9 && (p - 0.01246).abs() < 1e-5, "{p}");
         assert_eq!(largest_shift(&all), Some(4.5));
-        // The same perturbed copies in another order do not agree with those of their moves: chance.
+        // In another order the same perturbed copies do not agree with those of their moves: chance.
         let mixed = by_chance(&pairs(&[(1.0, 2.0), (2.0, 9.0), (3.0, 7.0), (4.0, 4.0)])).unwrap();
         assert!(mixed > 0.2, "{mixed}");
         assert_eq!((by_chance(&pairs(&[(0.7, 0.9)])), largest_shift(&[])), (None, None));
@@ -266,9 +269,9 @@ mod tests {
     fn a_difference_is_certain_where_no_seed_changes_anything() {
         assert_eq!(by_chance(&pairs(&[(0.3, 0.3); 7])), Some(1.0));
         assert_eq!(by_chance(&pairs(&[(0.3, 0.1); 2])), Some(0.0));
-        // The second moves move it, the first do not.
+        // The second moves change the number, the first do not.
         assert_eq!(by_chance(&pairs(&[(0.3, 0.3), (0.3, 0.3), (0.3, 0.4), (0.3, 0.4)])), Some(0.0));
-        // Here a seed does.
+        // A seed changes the number.
         assert!(by_chance(&pairs(&[(0.3, 0.3), (0.3, 0.3), (0.3, 0.4), (0.3, 0.3)])).unwrap() > 0.1);
     }
 
@@ -276,7 +279,7 @@ mod tests {
     fn the_smallest_p_meets_the_hardest_bound() {
         // The bounds are 0.0125, 0.0167, 0.025, 0.05.
         assert_eq!(holm(&[Some(0.01), Some(0.9), Some(0.016), Some(0.03)]), [true, false, true, false]);
-        // A row without a test is none of them: 0.0167, 0.025, 0.05.
+        // A row without a test does not count: 0.0167, 0.025, 0.05.
         assert_eq!(holm(&[Some(0.03), Some(0.016), None, Some(0.02)]), [true, true, false, true]);
         // The second is above 0.05 / 2, so the third does not matter.
         assert_eq!(holm(&[Some(0.04), Some(0.001), Some(0.04)]), [false, true, false]);

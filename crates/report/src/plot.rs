@@ -1,4 +1,4 @@
-//! Figures of stored results as files, for papers: SVG and PDF, and the numbers that they show as CSV.
+//! Figures of stored results as files, for papers: SVG and PDF, and their numbers as CSV.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use crate::units::round6;
 mod over_time;
 mod per_point;
 
-/// Chosen: more points than this are no figure for a page; one can be chosen.
+/// Maximum of points in a figure; beyond it one can be chosen.
 const MAX_POINTS: usize = 12;
 
-/// What a figure shows.
+/// The content of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Throughput and entitlement of each flow, for each point.
@@ -38,7 +38,7 @@ impl Kind {
     pub const ALL: [Self; 6] =
         [Self::Shares, Self::Sweep, Self::Throughput, Self::Delay, Self::Queue, Self::Drops];
 
-    /// Its name.
+    /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// What it shows, in a line.
+    /// A description of the kind, in one line.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -86,12 +86,12 @@ pub enum Format {
     Svg,
     /// A drawing for papers, with its font.
     Pdf,
-    /// The numbers of the drawing, tidy: one row a number.
+    /// The numbers of the drawing, tidy: one number a row.
     Csv,
 }
 
 impl Format {
-    /// The format that the ending of a file's name says.
+    /// The format by the ending of a file's name.
     ///
     /// # Errors
     /// If it is none of `.svg`, `.pdf` and `.csv`.
@@ -105,14 +105,15 @@ impl Format {
     }
 }
 
-/// What is asked for.
+/// A figure to draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What the figure shows.
+    /// The content of the figure.
     pub kind: Kind,
     /// The label of the only point to draw; default: all.
     pub point: Option<String>,
-    /// The only metric to draw of a sweep, such as `jain`, or `share` for that of each group; default: all.
+    /// The only metric of a sweep to draw, for example `jain`, or `share` for that of each group; default:
+    /// all.
     pub metric: Option<String>,
 }
 
@@ -125,7 +126,7 @@ pub enum PlotError {
     /// There is no such kind.
     #[error("`{0}` is no kind of figure; the kinds are {kinds}", kinds = Kind::ALL.map(Kind::name).join(", "))]
     Kind(String),
-    /// The ending of a file says no format.
+    /// The ending of a file names no format.
     #[error("`{0}` ends in none of .svg, .pdf and .csv, which say the format")]
     Ending(String),
     /// There is no such point.
@@ -139,10 +140,10 @@ pub enum PlotError {
     /// Nothing to draw.
     #[error("nothing to draw as `{0}`: {1}")]
     Nothing(&'static str, &'static str),
-    /// No figure of a sweep shows this metric of these results; the second are those that it can show.
+    /// The results have no figure of a sweep for this metric; the second field lists those that they have.
     #[error("there is no metric `{0}` to draw; the metrics are {1}")]
     UnknownMetric(String, String),
-    /// A metric of other kinds than a sweep.
+    /// A metric was given for a kind other than a sweep.
     #[error("`{0}` has no choice of metrics: leave out --metric, or draw --kind sweep")]
     Metric(&'static str),
 }
@@ -154,7 +155,7 @@ pub struct Plotted {
     numbers: Numbers,
 }
 
-/// A table of numbers, one a row.
+/// A table with one number a row.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
     head: Vec<String>,
@@ -174,7 +175,7 @@ impl Plotted {
 }
 
 impl Numbers {
-    /// Columns: the point, its settings, then these.
+    /// A table with the columns point, settings, and `columns`.
     fn new(points: &[Drawn<'_>], columns: &[&str]) -> Self {
         let settings = points.first().map_or(&[][..], |drawn| drawn.point.settings);
         let mut head = vec!["point".to_owned()];
@@ -200,20 +201,20 @@ impl Numbers {
     }
 }
 
-/// A point as figures need it.
+/// The parts of a point that figures use.
 struct Drawn<'a> {
     label: &'a str,
     point: Point<'a>,
-    /// In numeric order.
+    /// Flows in numeric order.
     flows: Vec<FlowShare>,
     /// When the measured part begins, in seconds.
     measure_from_s: f64,
 }
 
-/// Reads the results in `folder` and draws what is asked for.
+/// Reads the results in `folder` and draws the figure.
 ///
 /// # Errors
-/// If they cannot be read, or have nothing of that kind to draw.
+/// If the results cannot be read, or have no data for this kind.
 pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
     let kind = request.kind;
     if kind != Kind::Sweep && request.metric.is_some() {
@@ -257,7 +258,7 @@ pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
     Ok(plotted)
 }
 
-/// Refuses a metric of which a sweep has no figure.
+/// Refuses a metric without a figure of a sweep.
 fn known_metric(points: &[Drawn<'_>], request: &Request) -> Result<(), PlotError> {
     let all: Vec<Point<'_>> = points.iter().map(|drawn| drawn.point).collect();
     let known = sweep_metrics(&all);

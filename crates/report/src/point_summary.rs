@@ -1,5 +1,5 @@
-//! What the replications of a point come to: all that the report needs of them but curves over time. It grows by some numbers with each
-//! replication, where an outcome has thousands.
+//! The summary of a point's replications: everything that the report needs of them except curves over time.
+//! It grows by some numbers with each replication, while an outcome has thousands.
 
 use apportion_core::units::{Rate, Span, Time};
 
@@ -14,17 +14,17 @@ use crate::statistics::mean;
 /// The summary of a point.
 #[derive(Clone, Debug, Default)]
 pub struct PointSummary {
-    /// Of the replications, in order.
+    /// Seeds of the replications, in order.
     pub(crate) seeds: Vec<u64>,
     /// The length of the measured part, once there is a replication.
     pub(crate) measured: Option<Span>,
     pub(crate) metrics: Metrics,
     pub(crate) links: LinkUses,
-    /// In the scenario's order.
+    /// Flows in the scenario's order.
     pub(crate) flows: Vec<FlowSummary>,
-    /// Replications that do not count, by seed, and why.
+    /// Replications that are not valid, by seed, with the reason.
     pub(crate) faults: Vec<(u64, String)>,
-    /// What is compared with perturbed copies, in the order of the replications; empty if there are none.
+    /// Numbers to compare with perturbed copies, in the order of the replications; empty if there are none.
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -33,11 +33,11 @@ pub struct PointSummary {
 pub(crate) struct FlowSummary {
     pub(crate) name: String,
     pub(crate) group: String,
-    /// In each replication, Mb/s.
+    /// Throughput in each replication, Mb/s.
     pub(crate) throughput: Vec<f64>,
-    /// In each replication in which it was due something, Mb/s.
+    /// Entitlement in each replication in which it was not zero, Mb/s.
     pub(crate) entitlement: Vec<f64>,
-    /// Of all replications.
+    /// The worst second of all replications.
     pub(crate) worst: Option<Worst>,
 }
 
@@ -58,8 +58,8 @@ impl PointSummary {
         self.samples.extend(rows.sample.clone());
     }
 
-    /// What a flow, by its place, was due in the measured part, as a mean over replications; `None` unless it was due something in
-    /// each.
+    /// The mean entitlement of a flow, by its index, in the measured part over replications; `None` unless it
+    /// was above zero in each.
     #[must_use]
     pub fn entitlement(&self, flow: usize) -> Option<Rate> {
         let mbps = self.flows.get(flow)?.entitlement()?;
@@ -90,7 +90,7 @@ impl FlowSummary {
         }
     }
 
-    /// Mb/s, as a mean over replications.
+    /// The mean entitlement over replications, Mb/s.
     pub(crate) fn entitlement(&self) -> Option<f64> {
         mean(&self.entitlement).filter(|_| self.entitlement.len() == self.throughput.len())
     }

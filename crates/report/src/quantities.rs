@@ -1,5 +1,5 @@
-//! What is measured of each point once per replication: each quantity is declared once, with its name, its unit, what it is, and how it is
-//! measured of the [rows](crate::rows).
+//! Quantities that are measured of each point once per replication. Each is declared once, with its name, its
+//! unit, its definition, and its computation from the [rows](crate::rows).
 //!
 //! A [metric](crate::metrics::Metric) is a quantity of the whole point, or of a group, customer or link, whose name then follows after `/`.
 
@@ -11,17 +11,18 @@ use crate::statistics::{jain, judged, mean, nearest_rank, r2_of_entitlements, si
 /// A quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// The name of its metrics, or what they begin with.
+    /// The name of its metrics, or their prefix.
     pub name: &'static str,
-    /// Such as `Mb/s`; empty for ratios and counts of what has none.
+    /// The unit, for example `Mb/s`; empty for ratios and counts without one.
     pub unit: &'static str,
-    /// What it is.
+    /// The definition.
     pub doc: &'static str,
-    /// What it is measured of, and how.
+    /// The subject and computation.
     pub(crate) of: Of,
 }
 
-/// What a quantity is measured of in one replication, and how; `None` where there was nothing to measure.
+/// The subject of a quantity in one replication, and its computation; `None` where there was nothing to
+/// measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
     /// All flows.
@@ -32,7 +33,7 @@ pub(crate) enum Of {
     Group(fn(&[&FlowRow]) -> Option<f64>),
     /// Each group with video or calls.
     Media(fn(&[&MediaRow]) -> Option<f64>),
-    /// Each group with finite transfers that finished: what they took, s, ascending.
+    /// Each group with finite transfers that finished: completion times, s, ascending.
     Transfers(fn(&[f64]) -> Option<f64>),
     /// Each watched link.
     Link(fn(&LinkRow) -> Option<f64>),
@@ -43,17 +44,18 @@ pub(crate) enum Of {
 }
 
 impl Quantity {
-    /// The name of its metric of a group, customer or link.
+    /// The name of its metric for a group, customer or link.
     pub(crate) fn at(&self, part: &str) -> String {
         format!("{}/{part}", self.name)
     }
 
-    /// The group, customer or link that the metric with this name is of; `None` if it is of another quantity, or of the whole point.
+    /// The group, customer or link of the metric with this name; `None` for a metric of another quantity, or
+    /// of the whole point.
     pub(crate) fn part<'a>(&self, metric: &'a str) -> Option<&'a str> {
         metric.strip_prefix(self.name)?.strip_prefix('/')
     }
 
-    /// Of what there is a metric.
+    /// The subject of its metrics.
     #[must_use]
     pub const fn each(&self) -> &'static str {
         match self.of {
@@ -70,7 +72,7 @@ macro_rules! quantities {
     ($($(#[doc = $doc:literal])* $constant:ident, $name:literal, $unit:literal = $scope:ident($measured:expr);)*) => {
         $($(#[doc = $doc])* pub(crate) const $constant: Quantity =
             Quantity { name: $name, unit: $unit, doc: concat!($($doc),*), of: Of::$scope($measured) };)*
-        /// All of them, in the order in which the metrics of a group, customer or link are shown.
+        /// All quantities, in the order in which the metrics of a group, customer or link are listed.
         pub const QUANTITIES: &[Quantity] = &[$($constant),*];
     };
 }
@@ -182,10 +184,11 @@ quantities! {
     LOST, "lost", "" = League(|flows| (flows.sent > 0).then(|| flows.lost as f64 / flows.sent as f64));
 }
 
-/// Packets of a group, by why they were dropped in the order of [`DropReason::ALL`](apportion_core::queue::DropReason::ALL), then marked.
+/// Packets of a group dropped for each reason, in the order of
+/// [`DropReason::ALL`](apportion_core::queue::DropReason::ALL), then packets marked.
 pub(crate) const GROUP_DROPS: [Quantity; 6] =
     [DROPS_EARLY, DROPS_FORCED, DROPS_OVERFLOW, DROPS_POLICY, DROPS_PUSH_OUT, MARKED];
-/// The same of a watched link.
+/// Like [`GROUP_DROPS`], for a watched link.
 pub(crate) const LINK_DROPS: [Quantity; 6] = [
     LINK_DROPS_EARLY,
     LINK_DROPS_FORCED,
@@ -195,7 +198,7 @@ pub(crate) const LINK_DROPS: [Quantity; 6] = [
     LINK_MARKED,
 ];
 
-/// The mean over what rows have; `None` if none has it.
+/// The mean over the rows that have a value; `None` if none has.
 fn mean_of<R>(rows: &[&R], of: fn(&R) -> Option<f64>) -> Option<f64> {
     mean(&rows.iter().filter_map(|row| of(row)).collect::<Vec<_>>())
 }
@@ -214,8 +217,8 @@ fn share(flows: &[&FlowRow]) -> Option<f64> {
     (due > 0.0).then(|| flows.iter().map(|flow| flow.throughput_mbps).sum::<f64>() / due)
 }
 
-/// The values of Jain's index: the ratio of throughput to entitlement of the flows that have one, or the throughput
-/// of all flows if none has.
+/// The values for Jain's index: the ratio of throughput to entitlement of the flows that have one, or the
+/// throughput of all flows if none has.
 fn shares(flows: &[FlowRow]) -> Vec<f64> {
     judged(flows.iter().map(|f| f.entitlement_mbps))
         .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))
@@ -224,11 +227,11 @@ fn shares(flows: &[FlowRow]) -> Vec<f64> {
 
 /// The flows of one replication as a league judges them.
 pub(crate) struct LeagueFlows {
-    /// What each was due and got, Mb/s, of those that were due something and are no finite transfers.
+    /// Entitlement and throughput, Mb/s, of flows that have an entitlement and are no finite transfers.
     pub(crate) judged: Vec<(f64, f64)>,
     /// Packets of all flows.
     pub(crate) sent: u64,
-    /// Of these dropped by disciplines or lost on wires.
+    /// Packets of these dropped by disciplines or lost on wires.
     pub(crate) lost: u64,
 }
 
@@ -243,27 +246,27 @@ impl LeagueFlows {
         }
     }
 
-    /// Throughput over entitlement of each that is judged.
+    /// Throughput over entitlement of each judged flow.
     pub(crate) fn shares(&self) -> impl Iterator<Item = f64> {
         self.judged.iter().map(|(due, got)| got / due)
     }
 }
 
-/// What the flows without a customer are called.
+/// The label of flows without a customer.
 pub(crate) const NO_CUSTOMER: &str = "(no customer)";
 
-/// What a customer got in one replication.
+/// The throughput of a customer in one replication.
 pub(crate) struct Customer<'a> {
-    /// None: all flows without one, which are one customer together.
+    /// None: all flows without a customer, which count as one.
     name: Option<&'a str>,
-    /// Of all its flows, Mb/s.
+    /// Throughput of all its flows, Mb/s.
     pub(crate) throughput: f64,
-    /// Of all its flows, Mb/s; none if one has none.
+    /// Entitlement of all its flows, Mb/s; none if one of them has none.
     entitlement: Option<f64>,
 }
 
 impl Customer<'_> {
-    /// Its name, for people.
+    /// The customer's name, for people.
     pub(crate) fn label(&self) -> &str {
         self.name.unwrap_or(NO_CUSTOMER)
     }

@@ -1,4 +1,4 @@
-//! One replication, from which the rows of tables are made.
+//! One replication, the source of the rows of tables.
 
 use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::due::Dues;
@@ -9,36 +9,36 @@ use crate::rows::FlowRow;
 /// One replication of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct Replication<'a> {
-    /// The label of its point.
+    /// The label of the point.
     pub point: &'a str,
-    /// Results count from here.
+    /// When the measured part begins.
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,
-    /// In the scenario's order.
+    /// Flows in the scenario's order.
     pub flows: &'a [FlowInfo],
-    /// What was measured.
+    /// The measurements.
     pub outcome: &'a Outcome,
-    /// What flows were due in it, if that is known.
+    /// Entitlements of flows in it, if they are known.
     pub dues: Option<&'a Dues>,
 }
 
 /// The attributes of a flow that the report shows besides its measurements.
 #[derive(Clone, Debug)]
 pub struct FlowInfo {
-    /// As in the scenario.
+    /// The name in the scenario.
     pub name: String,
-    /// As in the scenario.
+    /// The group in the scenario.
     pub group: String,
-    /// Its customer, if it has one.
+    /// The customer, if there is one.
     pub customer: Option<String>,
-    /// What it is due in the measured part, as a mean over time and replications: its weighted max-min share, or that by
-    /// tickets or customers; `None` if the scenario does not define one.
+    /// The entitlement in the measured part, as a mean over time and replications: the weighted max-min
+    /// share, or that by tickets or customers; `None` if the scenario does not define one.
     pub entitlement: Option<Rate>,
 }
 
 impl FlowInfo {
-    /// Of a row; what the flow is due is not known from one replication.
+    /// The attributes in a row; one replication does not determine the entitlement.
     pub(crate) fn of(row: &FlowRow) -> Self {
         let FlowRow { flow, group, customer, .. } = row.clone();
         Self { name: flow, group, customer, entitlement: None }

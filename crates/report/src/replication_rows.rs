@@ -14,7 +14,7 @@ use crate::sample::Sample;
 pub struct ReplicationRows {
     pub(crate) seed: u64,
     pub(crate) measured: Span,
-    /// Why it does not count, if so.
+    /// Why the replication is not valid, if so.
     pub(crate) fault: Option<String>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) links: Vec<LinkRow>,
@@ -22,13 +22,13 @@ pub struct ReplicationRows {
     pub(crate) media: Vec<MediaRow>,
     pub(crate) statistics: Vec<StatisticRow>,
     pub(crate) responses: Vec<ResponseRow>,
-    /// What happened in each sample interval; none if that is not kept.
+    /// The rows of each sample interval; none if they are not kept.
     pub(crate) intervals: Option<Intervals>,
-    /// What is compared with its perturbed copy; not read back from a store.
+    /// Numbers to compare with its perturbed copy; not read back from a store.
     pub(crate) sample: Option<Sample>,
 }
 
-/// The rows of the tables over time, which take most of the room.
+/// The rows of the tables over time, which take most of the memory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Intervals {
     pub(crate) series: Vec<SeriesRow>,
@@ -36,7 +36,7 @@ pub(crate) struct Intervals {
 }
 
 impl ReplicationRows {
-    /// The rows of a replication; those over time only if `with_intervals`.
+    /// The rows of a replication; tables over time only if `with_intervals`.
     #[must_use]
     pub fn of(of: Replication<'_>, with_intervals: bool) -> Self {
         let intervals =
@@ -56,18 +56,18 @@ impl ReplicationRows {
         }
     }
 
-    /// Leaves out what is compared with its perturbed copy, where there are no perturbed copies.
+    /// Removes the numbers to compare, if there are no perturbed copies.
     pub fn forget_sample(&mut self) {
         self.sample = None;
     }
 
-    /// Whether it has the tables over time.
+    /// Whether the tables over time are included.
     #[must_use]
     pub const fn has_intervals(&self) -> bool {
         self.intervals.is_some()
     }
 
-    /// The same as a replication of the point with this label: where it was measured, the point may have had another one.
+    /// Moves the rows to the point with this label: the point may have had another one when it was run.
     #[must_use]
     pub fn at_point(mut self, label: &str) -> Self {
         let (series, allocations) = match &mut self.intervals {

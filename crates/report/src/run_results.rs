@@ -1,4 +1,4 @@
-//! A run as input of the report: the scenario, and the outcomes of every replication of every point.
+//! A run, the input of the report: the scenario, and the outcomes of every replication of every point.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -22,7 +22,7 @@ use crate::rows::{
 pub struct RunResults {
     /// The title of the scenario.
     pub title: String,
-    /// The scenario as merged, in the syntax it is read from.
+    /// The merged scenario, in its own syntax.
     pub scenario: String,
     /// Hash of the scenario text.
     pub hash: String,
@@ -32,7 +32,7 @@ pub struct RunResults {
     pub seeds: Vec<u64>,
     /// False if the run was interrupted: points or replications are missing.
     pub complete: bool,
-    /// What of it probably does not mean what its author expects, one line each.
+    /// Warnings about settings that probably do not do what their author expects, one line each.
     pub warnings: Vec<String>,
     /// The points, in the order of the sweep.
     pub points: Vec<PointResults>,
@@ -41,9 +41,9 @@ pub struct RunResults {
 /// Where the only replication of a point was cut by an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Its simulated time then.
+    /// The simulated time of the cut.
     pub at: Time,
-    /// The end that the scenario has.
+    /// The end in the scenario.
     pub stop: Time,
 }
 
@@ -62,47 +62,51 @@ impl Display for Cut {
 /// One combination of settings.
 #[derive(Clone, Debug)]
 pub struct PointResults {
-    /// Such as `queue=red, rate=10Mbit`; empty if the scenario has no alternatives.
+    /// The label, for example `queue=red, rate=10Mbit`; empty if the scenario has no alternatives.
     pub label: String,
     /// The settings in which this point differs from others: path and value.
     pub settings: Vec<(String, String)>,
-    /// Results count from here.
+    /// When the measured part begins.
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,
-    /// Where its replication was cut; it has results if that was within the measured part.
+    /// Where the replication was cut; it has results if that was within the measured part.
     pub cut: Option<Cut>,
-    /// In the scenario's order.
+    /// Flows in the scenario's order.
     pub flows: Vec<FlowInfo>,
-    /// What the queues of links hold at the start, such as `100p`, by the names of links; of some none is known.
+    /// Buffers of queues at the start, for example `100p`, by the names of links; links with an unknown
+    /// buffer are absent.
     pub buffers: BTreeMap<String, String>,
-    /// One per replication that finished, in the order of [`RunResults::seeds`]; empty if only their [summary](Self::summarised) is held.
+    /// Outcomes, one per replication that finished, in the order of [`RunResults::seeds`]; empty if only
+    /// their [summary](Self::summarised) is held.
     pub outcomes: Vec<Outcome>,
-    /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
+    /// Entitlements of flows in each outcome; none where they are undefined. Empty if they are unknown for
+    /// all.
     pub dues: Vec<Option<Dues>>,
-    /// The rows of each replication, where there are no outcomes: of a run that was [read](crate::store::read) from a folder, and of a
-    /// long one.
+    /// The rows of each replication if there are no outcomes: for a run that was [read](crate::store::read)
+    /// from a folder, and for a long one.
     pub rows: Vec<ReplicationRows>,
-    /// What moving every delay by 1 µs changes, see [`phase_sensitivity::judge`](crate::phase_sensitivity::judge); empty if that was not simulated.
+    /// Effects of moving every delay by 1 µs, see
+    /// [`phase_sensitivity::judge`](crate::phase_sensitivity::judge); empty without perturbed copies.
     pub phase_sensitivity: Vec<PhaseSensitivityRow>,
-    /// Made of the outcomes when it is first asked for.
+    /// Made from the outcomes on first use.
     summary: OnceLock<PointSummary>,
 }
 
 impl RunResults {
-    /// Whether not one replication has ended.
+    /// Whether no replication has ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.iter().all(|point| point.summary().seeds.is_empty())
     }
 
-    /// Where the first of its points was cut.
+    /// Where the first cut point was cut.
     #[must_use]
     pub fn cut(&self) -> Option<Cut> {
         self.points.iter().find_map(|point| point.cut)
     }
 
-    /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
+    /// Reasons why replications are not valid, each with point and seed; empty if all are valid.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let of_point = |point: &PointResults| {
@@ -112,14 +116,14 @@ impl RunResults {
         self.points.iter().flat_map(of_point).collect()
     }
 
-    /// Whether it ran in real time, so that results are not identical from run to run.
+    /// Whether the run was in real time, so that results vary from run to run.
     pub(crate) fn is_in_real_time(&self) -> bool {
         self.points.iter().flat_map(|point| &point.outcomes).any(|outcome| outcome.timekeeping.is_some())
     }
 }
 
 impl PointResults {
-    /// A point of which no replication has finished.
+    /// A point without finished replications.
     #[must_use]
     pub const fn new(
         label: String,
@@ -144,7 +148,8 @@ impl PointResults {
         }
     }
 
-    /// The point with the summary of all its replications, whether their outcomes are held or not; it says what flows are due.
+    /// Adds the summary of all replications, whether their outcomes are held or not; it determines the
+    /// entitlements of flows.
     #[must_use]
     pub fn summarised(mut self, summary: PointSummary) -> Self {
         for (at, flow) in self.flows.iter_mut().enumerate() {
@@ -158,31 +163,31 @@ impl PointResults {
         (0..self.outcomes.len()).filter_map(|place| self.replication(place))
     }
 
-    /// One of them by its place.
+    /// A replication by its index.
     pub(crate) fn replication(&self, place: usize) -> Option<Replication<'_>> {
         let dues = self.dues.get(place).and_then(Option::as_ref);
         self.outcomes.get(place).map(|outcome| self.with(outcome, dues))
     }
 
-    /// A replication of this point that is not held, with what its flows were due.
+    /// A replication of this point that is not held, with the entitlements of its flows.
     #[must_use]
     pub fn with<'a>(&'a self, outcome: &'a Outcome, dues: Option<&'a Dues>) -> Replication<'a> {
         let Self { label, measure_from, sample, flows, .. } = self;
         Replication { point: label, measure_from: *measure_from, sample: *sample, flows, outcome, dues }
     }
 
-    /// Its metrics, in the order in which they are shown.
+    /// The metrics, in the order in which they are listed.
     pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
         self.summary().metrics.iter()
     }
 
-    /// How many replications have ended, whether their outcomes are held or not.
+    /// Number of replications that have ended, whether their outcomes are held or not.
     #[must_use]
     pub fn ended(&self) -> usize {
         self.summary().seeds.len()
     }
 
-    /// What all replications come to.
+    /// The summary of all replications.
     pub(crate) fn summary(&self) -> &PointSummary {
         self.summary.get_or_init(|| {
             let mut summary = PointSummary::default();
@@ -191,7 +196,7 @@ impl PointResults {
         })
     }
 
-    /// Its name in text.
+    /// The point's name in text.
     pub(crate) fn name(&self) -> &str {
         name(&self.label)
     }
@@ -202,17 +207,17 @@ pub(crate) fn name(label: &str) -> &str {
     if label.is_empty() { "this run" } else { label }
 }
 
-/// How [`RunResults::faults`] begins for a replication.
+/// The prefix of a replication in [`RunResults::faults`].
 pub(crate) fn fault_of(label: &str, seed: impl Display) -> String {
     format!("{}, seed {seed}: ", name(label))
 }
 
 /// The rows of one table of a run, by point, replication and name.
 pub trait Table: Row {
-    /// Those of one point, if its outcomes or rows are held.
+    /// The rows of one point, if its outcomes or rows are held.
     fn of_point(point: &PointResults) -> impl Iterator<Item = Self>;
 
-    /// Those of all points.
+    /// The rows of all points.
     fn of(run: &RunResults) -> impl Iterator<Item = Self> {
         run.points.iter().flat_map(Self::of_point)
     }

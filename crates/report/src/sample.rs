@@ -13,13 +13,13 @@ use crate::units::mbps;
 pub struct Sample {
     /// Throughput of each flow, Mb/s.
     pub(crate) flows: Vec<f64>,
-    /// Of all flows together.
+    /// Throughput of all flows together, Mb/s.
     pub(crate) total: f64,
     pub(crate) jain: Option<f64>,
 }
 
 impl Sample {
-    /// Those of an outcome, with what flows were due in it if that is known.
+    /// The numbers of an outcome, with the entitlements of flows in it if they are known.
     #[must_use]
     pub fn of(outcome: &Outcome, dues: Option<&Dues>) -> Self {
         let flows: Vec<f64> =

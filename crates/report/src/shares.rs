@@ -12,9 +12,9 @@ use crate::statistics::{Estimate, mean};
 pub(crate) struct FlowShare {
     pub(crate) name: String,
     pub(crate) group: String,
-    /// Mb/s.
+    /// Throughput, Mb/s.
     pub(crate) throughput: Estimate,
-    /// Mb/s.
+    /// Entitlement, Mb/s.
     pub(crate) entitlement: Option<f64>,
 }
 
@@ -23,11 +23,11 @@ pub(crate) struct FlowShare {
 pub(crate) struct GroupShare {
     pub(crate) name: String,
     pub(crate) members: usize,
-    /// Mean over its flows, Mb/s.
+    /// Mean throughput of the flows, Mb/s.
     pub(crate) throughput: f64,
     /// The lowest and the highest throughput of a flow, Mb/s.
     pub(crate) range: (f64, f64),
-    /// Mean over its flows, Mb/s; `None` if one has none.
+    /// Mean entitlement of the flows, Mb/s; `None` if one has none.
     pub(crate) entitlement: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn flow_shares(point: &PointResults) -> Vec<FlowShare> {
     shares_of(point.summary())
 }
 
-/// The same of the summary of a point.
+/// The flows of the summary of a point, in numeric order.
 pub(crate) fn shares_of(summary: &PointSummary) -> Vec<FlowShare> {
     let share = |flow: &FlowSummary| {
         Some(FlowShare {
@@ -98,12 +98,12 @@ pub(crate) fn group_shares(flows: &[FlowShare]) -> Vec<GroupShare> {
     shares
 }
 
-/// The order of names by the numbers in them: `tcp.2` is before `tcp.10`.
+/// Compares names by the numbers in them: `tcp.2` is before `tcp.10`.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     parts(a).cmp(parts(b)).then_with(|| a.cmp(b))
 }
 
-/// Each of these names once, in that order.
+/// Each of these names once, in [`natural`] order.
 pub(crate) fn in_order(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = names.into_iter().collect();
     names.sort_by(|a, b| natural(a, b));
@@ -127,21 +127,21 @@ fn parts(mut rest: &str) -> impl Iterator<Item = (&str, u64)> {
 pub(crate) struct Keys {
     by_group: bool,
     names: Vec<String>,
-    /// Their places in `names`.
+    /// Indices in `names`.
     places: BTreeMap<String, usize>,
 }
 
-/// Chosen: as many lines as a reader can distinguish.
+/// Maximum of flows with colours of their own. Chosen: as many lines as a reader can distinguish.
 const MAX_FLOW_KEYS: usize = 8;
 
 impl Keys {
-    /// Those of all points of a run, so that a key has the same colour everywhere.
+    /// The keys of all points of a run, so that a key has the same colour everywhere.
     pub(crate) fn of(run: &RunResults) -> Self {
         let flows = run.points.iter().flat_map(|p| &p.flows);
         Self::of_names(flows.map(|flow| (flow.name.as_str(), flow.group.as_str())))
     }
 
-    /// Those of flows by name and group.
+    /// The keys of flows by name and group.
     pub(crate) fn of_names<'a>(flows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut flows: Vec<(&str, &str)> = flows.collect();
         flows.sort_by(|a, b| natural(a.0, b.0));
@@ -157,7 +157,7 @@ impl Keys {
         Self { by_group, names, places }
     }
 
-    /// In the order of their colours.
+    /// The names in the order of their colours.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }

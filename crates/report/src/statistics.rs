@@ -22,7 +22,7 @@ pub struct Estimate {
 impl Estimate {
     /// The estimate from `samples`, one per replication; `None` without samples.
     ///
-    /// The interval is Student's: t(0.975, n - 1) · s / √n with the sample deviation s.
+    /// The interval follows Student's t distribution: t(0.975, n - 1) · s / √n with the sample deviation s.
     #[must_use]
     pub fn of(samples: &[f64]) -> Option<Self> {
         let n = samples.len();
@@ -46,8 +46,8 @@ impl Estimate {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ci95 {
-            // The interval shows a digit of its own, as far as that takes one decimal more than the mean
-            // deserves. Below a part in 10^9 it is rounding.
+            // The precision follows the interval: at most one decimal more than the mean would have.
+            // Intervals below a part in 10^9 are rounding errors.
             Some(half) if half > 1e-9 * self.mean.abs() => {
                 let own = [1.0, 0.1, 0.01, 0.001].iter().position(|&unit| half >= unit).unwrap_or(4);
                 let least = decimals(self.mean.abs().max(half));
@@ -58,7 +58,7 @@ impl fmt::Display for Estimate {
                 }
                 write!(f, "{:.decimals$} ± {:.decimals$}", self.mean, half)
             }
-            // Counts stay counts.
+            // Counts are printed as whole numbers.
             _ if self.mean.fract() == 0.0 => write!(f, "{:.0}", self.mean),
             _ => f.write_str(&number(self.mean)),
         }
@@ -68,7 +68,7 @@ impl fmt::Display for Estimate {
 /// `x` as text: three significant digits, but all digits before the point and at most four after it.
 #[must_use]
 pub fn number(x: f64) -> String {
-    // What rounds up to a power of ten has a digit less after the point: 0.9996 is 1.00, as 1 is.
+    // A value that rounds up to a power of ten has a digit less after the point: 0.9996 is 1.00, like 1.
     let unit = 10_f64.powi(decimals(x.abs()) as i32);
     format!("{:.*}", decimals((x.abs() * unit).round() / unit), x)
 }
@@ -90,8 +90,8 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
 }
 
-/// Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if there is nothing to
-/// share.
+/// Jain's index (Σx)² / (n Σx²): 1 if all values are equal, 1/n if all but one are zero; `None` if all are
+/// zero.
 ///
 /// R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness", DEC-TR-301, 1984.
 #[must_use]
@@ -100,12 +100,14 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares))
 }
 
-/// R² of the throughputs of flows against what they are due, `points`: 1 - Σ(got - due)² / Σ(due - mean due)², how much of the spread that
-/// is due there was. 1 if all get what they are due, 0 if all get the same where that is as much in all, negative if they get what others
-/// are due. `None` where all are due the same: there is no spread.
+/// R² of the throughputs of flows against their entitlements, `points`: 1 - Σ(throughput - entitlement)² /
+/// Σ(entitlement - mean entitlement)², the part of the spread of entitlements that throughputs show. 1 if all
+/// flows get their entitlements, 0 if all get the same with the same total, negative if they get those of
+/// others. `None` if all entitlements are equal: there is no spread.
 ///
-/// Over the spread that is due, as Nash and Sutcliffe 1970 have it, and not over that of throughputs: the latter has no bound where
-/// throughputs are nearly equal, and none for a discipline that ignores what differs.
+/// It is relative to the spread of entitlements, as in Nash and Sutcliffe 1970, and not of throughputs:
+/// otherwise it would be unbounded where throughputs are nearly equal, and undefined for a discipline that
+/// ignores the differences.
 #[must_use]
 pub fn r2_of_entitlements(points: &[(f64, f64)]) -> Option<f64> {
     let spreads = points.iter().any(|(due, _)| (due - points[0].0).abs() > 1e-6 * points[0].0);
@@ -131,7 +133,7 @@ pub fn nearest_rank(samples: &[f64], share: f64) -> Option<f64> {
 
 /// The distribution of all samples of `parts` together.
 ///
-/// Exact in count, mean, minimum and maximum. Between its quantiles each part is taken as linear.
+/// Count, mean, minimum and maximum are exact. Between its quantiles each part is interpolated linearly.
 #[must_use]
 pub fn merge(parts: &[&Distribution]) -> Distribution {
     let parts: Vec<_> = parts.iter().filter(|d| d.count > 0 && !d.quantiles.is_empty()).collect();
@@ -187,8 +189,8 @@ fn share_at(d: &Distribution, value: Span) -> (f64, f64) {
     }
 }
 
-/// The smallest value with at least `share` of the samples at or below it. `values` are ascending; `step` looks at all
-/// parts, so it is asked about as few of them as a bisection needs.
+/// The smallest value with at least `share` of the samples at or below it. `values` are ascending; `step`
+/// reads all parts, so the search is a bisection.
 fn invert(values: &[Span], step: impl Fn(Span) -> Step, share: f64) -> Span {
     // Sums of weights differ from whole shares by rounding only.
     const ROUNDING: f64 = 1e-12;
@@ -206,7 +208,7 @@ fn invert(values: &[Span], step: impl Fn(Span) -> Step, share: f64) -> Span {
     before.value + Span::from_secs_f64(width * part)
 }
 
-/// The flows that Jain's index is over: position and entitlement.
+/// Indices and entitlements of the flows that Jain's index is over.
 pub(crate) fn judged(
     entitlements: impl Iterator<Item = Option<f64>> + Clone,
 ) -> impl Iterator<Item = (usize, Option<f64>)> {
@@ -254,9 +256,9 @@ mod tests {
 
     #[test]
     fn r2_is_of_the_line_where_all_get_what_they_are_due() {
-        // Due 1 and 3, got 1 and 2: residual 1, total 2 · 1.
+        // Entitlements 1 and 3, throughputs 1 and 2: residual 1, total 2 · 1.
         assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 2.0)]), Some(0.5));
-        // Equal throughputs, or nearly so, make nothing of the spread; throughputs the other way round are worse.
+        // Throughputs that are equal, or nearly so, show nothing of the spread; the reverse order is worse.
         assert_eq!(r2_of_entitlements(&[(1.0, 2.0), (3.0, 2.0)]), Some(0.0));
         assert!(r2_of_entitlements(&[(1.0, 2.0), (3.0, 2.0 + 1e-9)]).unwrap().abs() < 1e-8);
         assert_eq!(r2_of_entitlements(&[(1.0, 3.0), (3.0, 1.0)]), Some(-3.0));
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn nearest_ranks_are_samples() {
-        // Of five samples the median is the third, ⌈0.95 · 5⌉ = 5 the fifth.
+        // The median of five samples is the third, ⌈0.95 · 5⌉ = 5 the fifth.
         let at = |share| nearest_rank(&[1.0, 2.0, 3.0, 4.0, 9.0], share);
         assert_eq!((at(0.0), at(0.5), at(0.95), at(1.0)), (Some(1.0), Some(3.0), Some(9.0), Some(9.0)));
         assert_eq!(nearest_rank(&[], 0.5), None);
@@ -304,8 +306,7 @@ mod tests {
 
     #[test]
     fn merging_keeps_atoms() {
-        // Half of all samples wait not at all: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75
-        // 15 ms.
+        // Half of all samples are zero: with 100 zeros and 100 uniform on 10..20 ms, p25 is 0 and p75 15 ms.
         let zeros = Distribution {
             count: 100,
             mean: Span::ZERO,

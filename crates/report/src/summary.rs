@@ -16,9 +16,10 @@ use crate::run_results::{PointResults, RunResults};
 use crate::shares::in_order;
 use crate::statistics::Estimate;
 
-/// Chosen: with the title, two headers and as many headlines at most 25 lines, a terminal's height.
+/// Maximum of points in the summary. Chosen: with the title, two headers and as many headlines it has at most
+/// 25 lines, a terminal's height.
 const MAX_POINTS: usize = 10;
-/// Chosen: as many more columns as fit a terminal's width.
+/// Maximum of columns of groups. Chosen: as many as fit a terminal's width.
 const MAX_GROUPS: usize = 3;
 
 /// A terminal's height.
@@ -61,7 +62,7 @@ pub fn summary(run: &RunResults) -> String {
     }
     let phases = phase_sensitivity::sentences(run);
     let room = LINES.saturating_sub(out.lines().count()).max(1);
-    // A line is kept for what is left out.
+    // One line is reserved for the note about lines that are left out.
     let shown = if phases.len() > room { room - 1 } else { phases.len() };
     phases.iter().take(shown).for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     match phases.len() - shown {
@@ -78,8 +79,8 @@ pub fn summary(run: &RunResults) -> String {
     out
 }
 
-/// The column of delay of each group, as header and metric: completion time for finite transfers, packet delay for
-/// other flows.
+/// The column of delay for each group, as header and metric: completion time for finite transfers, packet
+/// delay for other flows.
 fn waits(points: &[PointResults]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
     let groups = in_order(groups.into_iter().map(str::to_owned));
@@ -113,7 +114,7 @@ fn summary_row(
     row
 }
 
-/// Columns padded to their widest cell: the first to the left, numbers to the right.
+/// Pads columns to their widest cell: the first to the left, numbers to the right.
 pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
@@ -177,7 +178,7 @@ pub fn json_lines(run: &RunResults) -> String {
 }
 
 fn line(object: &impl Serialize) -> String {
-    // These structs hold nothing that JSON cannot: no map with odd keys, and what is not a number becomes
+    // These structs always encode: they have no map with odd keys, and a number that is not finite becomes
     // null.
     serde_json::to_string(object).map(|text| text + "\n").unwrap_or_default()
 }

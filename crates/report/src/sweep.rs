@@ -1,4 +1,4 @@
-//! The parameters of a sweep as axes: what is a number, what is a name, and where each point is.
+//! The parameters of a sweep as axes of numbers or names, and the points on them.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use apportion_core::units::{Bytes, Packets, Rate, Span};
 pub(crate) struct Axis {
     /// The shortest end of its path that no other parameter has.
     pub(crate) name: String,
-    /// As written; ascending if they are numbers, else in the order of the points.
+    /// Values as written; ascending if they are numbers, else in the order of the points.
     pub(crate) values: Vec<String>,
-    /// If all values are numbers of one kind.
+    /// The values as numbers, if all are of one kind.
     pub(crate) numbers: Option<Numbers>,
 }
 
 /// Values as numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Numbers {
-    /// Such as `Mb/s`; empty for plain numbers.
+    /// The unit, for example `Mb/s`; empty for plain numbers.
     pub(crate) unit: &'static str,
-    /// In this unit, ascending.
+    /// The values in this unit, ascending.
     pub(crate) values: Vec<f64>,
 }
 
 impl Numbers {
-    /// Whether a logarithmic axis shows them better. Chosen: from a factor of 20 on.
+    /// Whether a logarithmic axis shows the values better. Chosen: from a factor of 20 on.
     pub(crate) fn is_log(&self) -> bool {
         match (self.values.first(), self.values.last()) {
             (Some(&low), Some(&high)) => low > 0.0 && high >= 20.0 * low,
@@ -35,7 +35,7 @@ impl Numbers {
 }
 
 impl Axis {
-    /// Its name with its unit.
+    /// The name with its unit.
     pub(crate) fn title(&self) -> String {
         match &self.numbers {
             Some(Numbers { unit, .. }) if !unit.is_empty() => format!("{}, {unit}", self.name),
@@ -43,7 +43,7 @@ impl Axis {
         }
     }
 
-    /// Its values as labels of an axis: numbers without their unit.
+    /// The values as labels of an axis: numbers without their unit.
     pub(crate) fn labels(&self) -> Vec<String> {
         self.numbers.as_ref().map_or_else(
             || self.values.clone(),
@@ -70,9 +70,10 @@ impl Axis {
 /// The points of a run on their axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sweep {
-    /// The parameters with several values. Those that vary together are one axis, by the values of the first.
+    /// The parameters with several values. Parameters that vary together are one axis, with the values of the
+    /// first.
     pub(crate) axes: Vec<Axis>,
-    /// For each point the position of its value on each axis.
+    /// For each point the index of its value on each axis.
     pub(crate) at: Vec<Vec<usize>>,
 }
 
@@ -113,12 +114,12 @@ impl Sweep {
         (!axes.is_empty()).then_some(Self { axes, at })
     }
 
-    /// The axis of numbers with the most values, of those that are not `taken`; the first of several.
+    /// The axis of numbers with the most values that is not `taken`; the first of several.
     pub(crate) fn longest_numbers(&self, taken: &[usize]) -> Option<usize> {
         self.longest(taken, |axis| axis.numbers.is_some())
     }
 
-    /// The same of names.
+    /// The axis of names with the most values that is not `taken`.
     pub(crate) fn longest_names(&self, taken: &[usize]) -> Option<usize> {
         self.longest(taken, |axis| axis.numbers.is_none())
     }
@@ -139,7 +140,7 @@ fn short_name(path: &str, all: &[&str]) -> String {
     ends.iter().rev().find(unique).map_or_else(|| path.to_owned(), |end| (*end).to_owned())
 }
 
-/// All texts as numbers of one kind, with the unit that reports have for it.
+/// All texts as numbers of one kind, with the unit that reports use for it.
 fn numbers(texts: &[String]) -> Option<(&'static str, Vec<f64>)> {
     fn all(texts: &[String], read: impl Fn(&str) -> Option<f64>) -> Option<Vec<f64>> {
         texts.iter().map(|text| read(text.trim()).filter(|value| value.is_finite())).collect()

@@ -1,4 +1,5 @@
-//! The comparison of stored runs as a page: what differs in their scenarios, figures with all runs, and the table of the terminal.
+//! The comparison of stored runs as a page: differences of their scenarios, figures with all runs, and the
+//! table of the terminal.
 
 use std::fmt::Write as _;
 
@@ -13,19 +14,19 @@ use crate::run_results::name;
 use crate::shares::{FlowShare, Keys, shares_of};
 use crate::store::{StoredPoint, StoredRun};
 
-/// Chosen: keys beyond these are in the texts of the scenarios.
+/// Maximum of keys; others are in the texts of the scenarios.
 const MAX_KEYS: usize = 60;
-/// Chosen: more keys than these are folded.
+/// More keys than these are folded.
 const FOLDED_FROM: usize = 12;
-/// Chosen: points whose flows are drawn.
+/// Maximum of points whose flows are drawn.
 const MAX_POINTS: usize = 12;
-/// Chosen: the tables of the first points are open, those of others folded.
+/// The tables of the first points are open, those of others folded.
 const OPEN: usize = 4;
-/// Chosen: points beyond these are printed by the terminal.
+/// Maximum of points with tables; others are printed by the terminal.
 const MAX_TABLES: usize = 100;
-/// Chosen: figures in bytes, so that a phone opens the page at once.
+/// Maximum bytes of figures. Chosen: a phone opens the page at once.
 const BUDGET: usize = 900_000;
-/// The parameter in which points of different runs differ.
+/// The name of the parameter that tells runs apart.
 const RUN: &str = "run";
 
 impl Comparison {
@@ -69,7 +70,7 @@ impl Comparison {
         out
     }
 
-    /// How many metrics differ by more than their intervals.
+    /// The sentence about how many metrics differ by more than their intervals.
     fn sentence(&self) -> String {
         let all = || self.rows.iter().flat_map(|row| &row.differences).flatten();
         let count = |verdict| all().filter(|difference| difference.overlap == verdict).count();
@@ -154,7 +155,7 @@ fn in_common(runs: &[StoredRun]) -> impl Iterator<Item = Vec<Option<&StoredPoint
     matching(runs).filter(|points| points.iter().flatten().count() > 1)
 }
 
-/// The points that a run has alone, which no figure shows.
+/// The sentence about points that only one run has, which no figure shows.
 fn alone(runs: &[StoredRun], number: usize) -> Option<String> {
     let has = |run: &StoredRun, label: &str| run.points.iter().any(|point| point.label == label);
     let others = || runs.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, run)| run);
@@ -168,11 +169,12 @@ fn alone(runs: &[StoredRun], number: usize) -> Option<String> {
     (!labels.is_empty()).then(|| format!("Only [{}] has {}{more}.", number + 1, shown.join("; ")))
 }
 
-/// A figure for each quantity with all runs in it, each in its colour: over the parameters of their sweep, if they are of one.
+/// A figure for each quantity with all runs, each in its colour: over the parameters of their sweep, if they
+/// share one.
 fn over_parameters(runs: &[StoredRun], names: &[String]) -> String {
     let mut settings = Vec::new();
     for points in in_common(runs) {
-        // Single points are matched whatever they are called.
+        // Single points are matched whatever their labels.
         let own = points.first().copied().flatten().filter(|_| runs.iter().any(|run| run.points.len() > 1));
         for (point, name) in points.iter().zip(names) {
             let Some(point) = point else { continue };
@@ -230,7 +232,7 @@ fn flows(runs: &[StoredRun], names: &[String]) -> String {
     section("Flows", &note, &panels)
 }
 
-/// Figures below a heading; those of a row are next to each other, where there is room.
+/// Figures below a heading; those of a row stand next to each other if there is room.
 fn section(title: &str, note: &str, rows: &[Vec<Panel>]) -> String {
     let (mut figures, mut drawn) = (String::new(), 0);
     for panels in rows {

@@ -21,7 +21,7 @@ pub(crate) struct Bar {
     pub(crate) note: String,
 }
 
-/// Rows are tall where there are few; many rows are kept within one screen.
+/// Rows are tall if there are few; many rows are kept within one screen.
 const ROW: u32 = 19;
 const NARROW_ROW: u32 = 14;
 const MANY: usize = 16;

@@ -1,7 +1,7 @@
 //! Colours, sizes and text of all figures, and the SVG element around them.
 //!
 //! Colours are literal in the SVG; the page's style sheet selects them by value to swap them in dark mode.
-//! Figures are drawn at `SCALE` times the size they are shown at, because plotters rounds coordinates to whole
+//! Figures are drawn at `SCALE` times their displayed size, because plotters rounds coordinates to whole
 //! pixels.
 
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ pub(super) const OTHERS: (u32, u32) = (0x8A_9099, 0x9A_A1AB);
 pub(super) const NEUTRAL: [(RGBColor, u32); 5] =
     [(INK, 0xE6_EAEE), (MUTED, 0x9A_A4AE), (GRID, 0x30_363D), (SHADE, 0x1C_2128), (LEVEL, 0xC9_D1D9)];
 
-/// How many keys have a colour of their own.
+/// Number of keys with a colour of their own.
 pub const COLOURS: usize = PALETTE.len();
 
 /// A colour for the key with this index.
@@ -89,7 +89,7 @@ pub(crate) fn style_sheet() -> String {
 pub(super) type Area = DrawingArea<Canvas, Shift>;
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 
-/// The width of a figure in CSS pixels, at which its text has its size. Chosen: a phone shows it unscaled, and three
+/// The width of a figure in CSS pixels at its natural size. Chosen: a phone shows it unscaled, and three
 /// stand side by side on 1280 pixels.
 pub(super) const WIDTH: u32 = 320;
 
@@ -125,7 +125,7 @@ pub(super) fn axis_text() -> TextStyle<'static> {
     text(11, MUTED, HPos::Center, VPos::Center)
 }
 
-/// Draws the horizontal grid and the axes of a chart, with so many labels on the horizontal one.
+/// Draws the horizontal grid and the axes of a chart, with this many labels on the horizontal one.
 pub(super) fn mesh<X>(
     chart: &mut ChartContext<'_, Canvas, Cartesian2d<X, RangedCoordf64>>,
     x_labels: usize,
@@ -149,15 +149,15 @@ where
         .draw()
 }
 
-/// Where an axis ends.
+/// The end of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Right,
     Top,
 }
 
-/// An interval from its lower to its upper end, with a triangle if it goes on beyond the end of its axis. At zero it ends without one: no
-/// quantity is below.
+/// An interval from its lower to its upper end, with a triangle if it continues beyond the end of its axis.
+/// There is no triangle at zero, because no quantity is below.
 pub(super) fn interval(area: &Area, ends: [(i32, i32); 2], beyond: Option<End>, style: ShapeStyle) -> Drawn {
     area.draw(&PathElement::new(ends, style))?;
     let (x, y) = ends[1];
@@ -170,7 +170,7 @@ pub(super) fn interval(area: &Area, ends: [(i32, i32); 2], beyond: Option<End>, 
     area.draw(&Polygon::new(corners, style.color.filled()))
 }
 
-/// A number on an axis: no more decimals than it has.
+/// A number on an axis, with no more decimals than it needs.
 pub(super) fn tick(x: f64) -> String {
     // The margin has room for five characters.
     if x.abs() >= 10_000.0 {

@@ -1,27 +1,27 @@
-//! Several drawings as one, with titles and keys: what a file holds.
+//! Several drawings as one, with titles and keys: the content of a file.
 
 use super::canvas::{INK, MUTED, SCALE, WIDTH, colour, px};
 use super::drawing::{Align, Drawing, Paint, Shape};
 use super::named_rows::wrap;
 
-/// A figure with what stands above it.
+/// A figure with the text above it.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// The quantity with its unit, and what it is of.
+    /// The quantity with its unit, and its subject.
     pub title: String,
-    /// What all of it has in common, such as the values of parameters; empty if there is nothing to say.
+    /// Settings common to all of it, for example values of parameters; empty if there are none.
     pub note: String,
-    /// Keys of colours with their names; empty where there is one without a name.
+    /// Keys of colours with their names; empty if there is one without a name.
     pub legend: Vec<(usize, String)>,
     /// The figure.
     pub drawing: Drawing,
 }
 
-/// Between drawings.
+/// Space between drawings.
 const GAP: u32 = 14;
 /// Height of a line of a title or key.
 const LINE: u32 = 16;
-/// Width of a letter of them, at most.
+/// Maximum width of a letter of titles and keys.
 const LETTER: u32 = 7;
 const SWATCH: u32 = 10;
 const MAX_COLUMNS: usize = 3;

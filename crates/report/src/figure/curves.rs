@@ -12,11 +12,11 @@ use super::drawing::{Canvas, Drawing};
 
 /// A line with an optional band around it. Coordinates are those of the axes.
 pub struct Curve {
-    /// A key's colour, or ink.
+    /// The key of its colour, or none for ink.
     pub key: Option<usize>,
-    /// (x, y), ascending in x.
+    /// Points (x, y), ascending in x.
     pub line: Vec<(f64, f64)>,
-    /// (x, low, high).
+    /// The band, (x, low, high).
     pub band: Vec<(f64, f64, f64)>,
 }
 
@@ -32,9 +32,9 @@ impl Curve {
 pub struct Plot {
     /// The horizontal axis.
     pub x: XAxis,
-    /// Where the vertical axis begins.
+    /// The lower end of the vertical axis.
     pub y_min: f64,
-    /// Where it ends.
+    /// The upper end of the vertical axis.
     pub y_max: f64,
     /// Horizontal lines: entitlements.
     pub levels: Vec<Level>,
@@ -54,30 +54,30 @@ pub struct Level {
 pub enum XAxis {
     /// Seconds up to `end`; the part before `warm_up` is shaded.
     Time {
-        /// Where the axis ends.
+        /// The end of the axis.
         end: f64,
         /// Where the measured part starts.
         warm_up: f64,
     },
     /// Milliseconds.
     Delay {
-        /// Where the axis begins.
+        /// The lower end of the axis.
         low: f64,
-        /// Where it ends.
+        /// The upper end of the axis.
         high: f64,
     },
     /// Milliseconds on a logarithmic scale; `low` is above zero.
     LogDelay {
-        /// Where the axis begins.
+        /// The lower end of the axis.
         low: f64,
-        /// Where it ends.
+        /// The upper end of the axis.
         high: f64,
     },
     /// Plain numbers.
     Number {
-        /// Where the axis begins.
+        /// The lower end of the axis.
         low: f64,
-        /// Where it ends.
+        /// The upper end of the axis.
         high: f64,
     },
 }
@@ -90,7 +90,7 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> Drawing {
     curves_with_events(plot, all, &[])
 }
 
-/// The same with a thin vertical line at each of these places of the horizontal axis.
+/// Like [`curves`], with a thin vertical line at each of these places of the horizontal axis.
 pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> Drawing {
     draw(WIDTH, HEIGHT, |area| {
         let mut builder = ChartBuilder::on(area);
@@ -137,10 +137,10 @@ pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> 
     })
 }
 
-/// Chosen: as many labels as a logarithmic axis has room for.
+/// Maximum of labels on a logarithmic axis. Chosen: as many as it has room for.
 const LOG_TICKS: usize = 5;
 
-/// The ends of decades of an axis, and what is between them as far as there is room.
+/// The decades of an axis, and values between them if there is room.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let ticks = |steps: &[f64]| -> Vec<f64> {
@@ -154,7 +154,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 
 type Chart<'a, X> = ChartContext<'a, Canvas, Cartesian2d<X, RangedCoordf64>>;
 
-/// Draws grid and curves, once the horizontal axis is known.
+/// Draws grid and curves with this horizontal axis.
 fn finish<X>(
     mut chart: Chart<'_, X>,
     x_label: &dyn Fn(&f64) -> String,

@@ -9,7 +9,7 @@ use super::named_rows::NamedRows;
 /// One row.
 pub(crate) struct DotRow {
     pub(crate) label: String,
-    /// (key, value, half of the interval).
+    /// Dots (key, value, half of the interval).
     pub(crate) dots: Vec<(usize, f64, Option<f64>)>,
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(svg.matches("<circle").count(), 2);
         assert!(svg.contains(">fifo</text>") && svg.contains(">fq_codel quantum=300B</text>"), "{svg}");
         let coloured = svg.lines().filter(|l| l.starts_with("<polyline") && l.contains("#0072B2"));
-        // The intervals alone, each at one height.
+        // Only the intervals, each at one height.
         for line in coloured {
             let points = line.split_once("points=\"").unwrap().1.trim_end_matches("\"/>");
             let heights: Vec<&str> = points.split(' ').map(|p| p.split_once(',').unwrap().1).collect();

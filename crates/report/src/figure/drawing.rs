@@ -13,7 +13,7 @@ use plotters_backend::{
 use super::canvas::{LEVEL, SCALE, WIDTH};
 use crate::html::escape;
 
-/// A figure as shapes, independent of the format in which it is written. The same input gives the same drawing.
+/// A figure as shapes, independent of its file format. The same input gives the same drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     /// Width and height in drawn pixels.
@@ -34,7 +34,7 @@ pub(super) enum Shape {
     Text { text: String, at: (i32, i32), size: f64, h: Align, v: Align, paint: Paint },
 }
 
-/// Where text is anchored: at its left or upper end, in its middle, or at its right or lower end.
+/// The anchor of text: its left or upper end, its middle, or its right or lower end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Start,
@@ -42,7 +42,7 @@ pub(super) enum Align {
     End,
 }
 
-/// A colour, and how much of it covers what is below.
+/// A colour and its opacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Paint {
     pub(super) rgb: (u8, u8, u8),
@@ -55,12 +55,12 @@ impl Paint {
         format!("#{r:02X}{g:02X}{b:02X}")
     }
 
-    /// Whether lines of this colour are dashed: those of what is due.
+    /// Whether lines of this colour are dashed, as those of entitlements are.
     pub(super) fn is_dashed(self) -> bool {
         self.rgb == (LEVEL.0, LEVEL.1, LEVEL.2)
     }
 
-    /// The attribute that it needs if it lets through what is below.
+    /// The attribute for its opacity, if it is not opaque.
     fn opacity(self) -> String {
         if self.alpha < 1.0 { format!(" opacity=\"{}\"", self.alpha) } else { String::new() }
     }
@@ -73,7 +73,7 @@ impl From<BackendColor> for Paint {
 }
 
 impl Drawing {
-    /// Its width in CSS pixels at its natural size.
+    /// The width in CSS pixels at its natural size.
     #[must_use]
     pub const fn width(&self) -> u32 {
         self.size.0 / SCALE
@@ -102,7 +102,7 @@ impl Drawing {
 }
 
 impl Shape {
-    /// Its colour.
+    /// The shape's colour.
     pub(super) const fn paint(&self) -> Paint {
         match self {
             Self::Line { paint, .. }
@@ -183,7 +183,8 @@ impl Shape {
     }
 }
 
-/// How far below its anchor the baseline of text is, in parts of its size: the height of capitals is about 0.72 of it.
+/// Distance of the baseline of text below its anchor, relative to its size: the height of capitals is about
+/// 0.72 of it.
 pub(super) const fn baseline(v: Align) -> f64 {
     match v {
         Align::Start => 0.76,
@@ -200,7 +201,7 @@ fn coordinates(points: &[(i32, i32)]) -> String {
     out
 }
 
-/// What plotters draws on: it keeps the shapes.
+/// A backend of plotters that records shapes.
 pub(super) struct Canvas {
     pub(super) size: (u32, u32),
     pub(super) shapes: Rc<RefCell<Vec<Shape>>>,

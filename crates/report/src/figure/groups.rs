@@ -16,7 +16,7 @@ pub struct Group {
     pub ideal: Option<f64>,
 }
 
-/// Chosen: more bars than this need the width of two figures.
+/// More bars than this get the width of two figures.
 const MANY: usize = 20;
 const HEIGHT: u32 = 240;
 const LEFT: u32 = 42;
@@ -25,7 +25,7 @@ const RIGHT: u32 = 8;
 const LETTER: u32 = 6;
 /// Height of a line of a name.
 const LINE: u32 = 14;
-/// Part of a group's width on each side of its bars.
+/// Space on each side of a group's bars, relative to its width.
 const AIR: f64 = 0.12;
 
 /// Draws the groups from left to right; bars begin at zero.
@@ -138,7 +138,8 @@ mod tests {
         let (first, second) = (bars(&svg, "#0072B2"), bars(&svg, "#D55E00"));
         let ([one], [two, three]) = (&first[..], &second[..]) else { panic!("{first:?} {second:?}") };
         assert!((two.1 / one.1 - 0.5).abs() < 0.01 && (three.1 / one.1 - 0.25).abs() < 0.01, "{svg}");
-        // Groups are (320 - 42 - 8) / 2 = 135 wide, drawn at twice the size; a bar has (1 - 0.24) / 2 of it.
+        // Groups are (320 - 42 - 8) / 2 = 135 wide, drawn at twice the size; a bar takes (1 - 0.24) / 2 of
+        // it.
         assert!((two.0 - one.0 - 0.38 * 270.0).abs() <= 2.0, "{first:?} {second:?}");
         assert!((three.0 - two.0 - 270.0).abs() <= 2.0, "{second:?}");
     }

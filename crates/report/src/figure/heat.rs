@@ -7,36 +7,37 @@ use super::canvas::{Area, Drawn, INK, MUTED, WIDTH, draw, px, text};
 use super::drawing::Drawing;
 use crate::statistics::number;
 
-/// The numbers, and what they are of.
+/// The numbers of a heat map, and their axes.
 pub(crate) struct Heat {
     /// The name of the horizontal axis, with its unit, and its values from left to right.
     pub(crate) x: (String, Vec<String>),
-    /// The same of the vertical axis, from top to bottom.
+    /// The name of the vertical axis, and its values from top to bottom.
     pub(crate) y: (String, Vec<String>),
-    /// (row, column, value).
+    /// Cells (row, column, value).
     pub(crate) cells: Vec<(usize, usize, f64)>,
     /// The quantity with its unit.
     pub(crate) of: String,
-    /// The values that have the darkest and the lightest colour.
+    /// The values with the darkest and the lightest colour.
     pub(crate) ends: (f64, f64),
 }
 
 const CELL_HEIGHT: u32 = 24;
-/// A cell is as wide as a number of six letters.
+/// Width of a cell, which holds a number of six letters.
 const CELL_WIDTH: u32 = 44;
-/// Chosen: more columns than this have narrow cells without numbers, and a colour key.
+/// More columns than this get narrow cells without numbers, and a colour key.
 const MAX_COLUMNS: usize = 16;
 const NARROW: u32 = 12;
 const TOP: u32 = 18;
 const AXIS: u32 = 38;
 const LETTER: u32 = 7;
-/// The scale of colours: its height with what stands above and below it, and its steps.
+/// The scale of colours: its height with the text above and below it, and its steps.
 const SCALE: u32 = 48;
 const STEPS: u32 = 40;
 const STEP: u32 = 4;
 
-/// From low to high: "cividis", which readers with and without colour vision see alike, as a path through five of its
-/// colours (Nuñez, Anderton, Renslow, "Optimizing colormaps with consideration for color vision deficiency", 2018).
+/// Colours from low to high: "cividis", which readers with and without colour vision see alike, as a path
+/// through five of its colours (Nuñez, Anderton, Renslow, "Optimizing colormaps with consideration for color
+/// vision deficiency", 2018).
 const COLOURS: [(f64, f64, f64); 5] = [
     (0.0, 34.0, 78.0),
     (67.0, 78.0, 108.0),
@@ -44,7 +45,7 @@ const COLOURS: [(f64, f64, f64); 5] = [
     (186.0, 174.0, 105.0),
     (254.0, 232.0, 56.0),
 ];
-/// Literal, as the colours of cells are: they stay in dark mode.
+/// Literal, like the colours of cells, so they stay in dark mode.
 const BLACK: RGBColor = RGBColor(0, 0, 0);
 const WHITE: RGBColor = RGBColor(255, 255, 255);
 
@@ -97,7 +98,8 @@ pub(crate) fn heat(map: &Heat) -> Drawing {
     })
 }
 
-/// The colours from low to high with the values at the ends and in the middle, below the name of the quantity.
+/// Draws the colours from low to high with the values at the ends and in the middle, below the name of the
+/// quantity.
 fn scale(area: &Area, map: &Heat, (left, top): (u32, u32)) -> Drawn {
     let place = |x: u32, y: u32| (px(left + x) as i32, px(top + y) as i32);
     area.draw(&Text::new(map.of.as_str(), place(0, 0), text(11, INK, HPos::Left, VPos::Top)))?;

@@ -1,4 +1,4 @@
-//! Histograms: how many of many have a value.
+//! Histograms: numbers of items by value.
 
 use plotters::prelude::*;
 
@@ -6,7 +6,7 @@ use super::canvas::{LEVEL, WIDTH, axis_end, colour, draw, mesh, px, tick};
 use super::drawing::Drawing;
 
 const HEIGHT: u32 = 170;
-/// Chosen: a bar for eight pixels.
+/// Number of bins. Chosen: a bar for eight pixels.
 const BINS: usize = 32;
 
 /// Counts of `values` in equal bins from zero to the largest, with a dashed line at `level`.

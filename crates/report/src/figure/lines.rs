@@ -13,7 +13,7 @@ use super::drawing::{Canvas, Drawing};
 /// A line in the colour of a key.
 pub(crate) struct Line {
     pub(crate) key: usize,
-    /// (x, y, half of the interval), ascending in x.
+    /// Points (x, y, half of the interval), ascending in x.
     pub(crate) points: Vec<(f64, f64, Option<f64>)>,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Line {
 pub(crate) struct Across {
     /// The name of the horizontal axis, with its unit.
     pub(crate) name: String,
-    /// The values of the parameter, ascending, with what is written below them.
+    /// The values of the parameter, ascending, with their labels.
     pub(crate) ticks: Vec<(f64, String)>,
     pub(crate) is_log: bool,
     pub(crate) y_max: f64,
-    /// A dashed horizontal line.
+    /// The height of a dashed horizontal line.
     pub(crate) level: Option<f64>,
 }
 
@@ -36,12 +36,12 @@ const TOP: u32 = 8;
 const AXIS: u32 = 40;
 /// Width of a letter of a tick, in CSS pixels.
 const LETTER: f64 = 6.5;
-/// Chosen: more values than this are drawn without dots, and intervals as bands.
+/// More values than this are drawn without dots, and intervals as bands.
 const MAX_DOTS: usize = 40;
-/// Chosen: a point for each pixel or so; of more values every so many are drawn.
+/// Maximum of drawn values. Chosen: about one for each pixel; of more values every n-th is drawn.
 const MAX_VALUES: usize = 300;
 
-/// Draws the lines from zero.
+/// Draws the lines on an axis that begins at zero.
 pub(crate) fn lines(across: &Across, all: &[Line]) -> Drawing {
     let (low, high) = match (across.ticks.first(), across.ticks.last()) {
         (Some((low, _)), Some((high, _))) if low < high => (*low, *high),
@@ -114,7 +114,7 @@ where
             let low = ends.iter().map(Within::low);
             let outline: Vec<(f64, f64)> = low.chain(ends.iter().rev().map(Within::high)).collect();
             chart.draw_series([Polygon::new(outline, ink.mix(0.22).filled())])?;
-            // Once for each stretch in which it is cut alike.
+            // Once for each stretch in which it is cut at the same ends.
             let stretches = ends.chunk_by(|a, b| a.is_cut() == b.is_cut());
             stretches.filter_map(|all| all.get(all.len() / 2)).filter(|of| of.is_cut()).collect()
         };
@@ -148,7 +148,7 @@ impl Within {
         (self.x, self.high.clamp(0.0, self.top))
     }
 
-    /// Whether it goes on beyond the axis.
+    /// Whether the interval continues beyond the axis.
     fn is_cut(&self) -> bool {
         self.high > self.top
     }

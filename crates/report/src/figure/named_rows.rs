@@ -1,24 +1,24 @@
-//! Rows with names: to the left of what is drawn, or above it if one of them is long, so that none is cut.
+//! Rows with names: to the left of the drawing, or above it if one of them is long, so that none is cut.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{Area, Drawn, INK, WIDTH, px, text};
 
-/// Chosen: names of at most so many letters stand to the left.
+/// Maximum of letters of names that stand to the left.
 const SHORT: usize = 13;
-/// Width of a letter of a name, in the wider of the usual fonts, in CSS pixels.
+/// Width of a letter of a name, in the widest of the usual fonts, in CSS pixels.
 const LETTER: u32 = 8;
 /// Letters of a name above a row.
 const LINE_LETTERS: usize = (WIDTH / LETTER) as usize;
 /// Height of a line of a name, in CSS pixels.
 const LINE: u32 = 16;
 
-/// Where rows and their names are. The unit of heights is a CSS pixel, from the top.
+/// The layout of rows and their names. The unit of heights is a CSS pixel, from the top.
 pub(super) struct NamedRows {
     names: Vec<Vec<String>>,
     are_above: bool,
-    /// The height of what is drawn in a row.
+    /// The height of the drawing in a row.
     band: u32,
 }
 
@@ -35,7 +35,7 @@ impl NamedRows {
         if self.are_above { 14 } else { longest as u32 * LETTER + 8 }
     }
 
-    /// All rows together.
+    /// The height of all rows together.
     pub(super) fn height(&self) -> u32 {
         (0..self.names.len()).map(|row| self.row(row)).sum()
     }
@@ -70,7 +70,7 @@ impl NamedRows {
     }
 }
 
-/// `name` in lines of at most `letters`, broken after a comma or space where there is one.
+/// `name` in lines of at most `letters`, broken after a comma or space if possible.
 pub(super) fn wrap(name: &str, letters: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = name.chars().collect();

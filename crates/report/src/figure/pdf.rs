@@ -11,9 +11,10 @@ use super::canvas::SCALE;
 use super::drawing::{Align, DASHES, Drawing, Paint, Shape, baseline};
 
 const FONT: &[u8] = include_bytes!("roboto-latin.ttf");
-/// The name of a part of a font begins with six letters of one's choice (ISO 32000-1, 9.6.4).
+/// The name of a subset of a font begins with six arbitrary letters (ISO 32000-1, 9.6.4).
 const FONT_NAME: Name<'_> = Name(b"APPRTN+Roboto-Regular");
-/// Advance widths of the characters from 32 to 255, in thousandths of the size; 0 for those that are none.
+/// Advance widths of the characters from 32 to 255, in thousandths of the size; 0 for codes without a
+/// character.
 #[rustfmt::skip]
 const WIDTHS: [u16; 224] = [
     248, 258, 320, 616, 562, 732, 622, 175, 342, 348, 431, 567, 197, 276, 264, 413, 562, 562, 562, 562, 562, 562, 562, 562, 562, 562, 242, 211,
@@ -25,9 +26,9 @@ const WIDTHS: [u16; 224] = [
     568, 568, 272, 272, 272, 272, 671, 713, 688, 688, 688, 688, 688, 534, 688, 648, 648, 648, 648, 601, 591, 595, 544, 544, 544, 544, 544, 544,
     845, 523, 530, 530, 530, 530, 248, 248, 248, 248, 586, 552, 570, 570, 570, 570, 570, 571, 567, 551, 551, 551, 551, 473, 576, 473,
 ];
-/// The characters from 128 to 159 of Windows code page 1252; a space where there is none.
+/// The characters from 128 to 159 of Windows code page 1252; a space for codes without one.
 const UPPER: &str = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ";
-/// A circle by four Bézier curves: the distance of their inner points from the ends, for a radius of 1.
+/// Distance of the inner points of four Bézier curves from their ends, which form a circle of radius 1.
 const CURVE: f32 = 0.552_285;
 /// A CSS pixel is 1/96 inch, a point 1/72.
 const POINTS: f32 = 0.75 / SCALE as f32;
@@ -84,7 +85,7 @@ fn write_font(pdf: &mut Pdf, font: Ref, descriptor: Ref, file: Ref) {
     dict.pair(Name(b"FontDescriptor"), descriptor);
     dict.pair(Name(b"Encoding"), Name(b"WinAnsiEncoding"));
     dict.finish();
-    // As in the tables `head`, `hhea` and `OS/2` of the font, in thousandths of the size.
+    // The values of the tables `head`, `hhea` and `OS/2` of the font, in thousandths of the size.
     pdf.font_descriptor(descriptor)
         .name(FONT_NAME)
         .flags(FontFlags::NON_SYMBOLIC)
@@ -98,7 +99,7 @@ fn write_font(pdf: &mut Pdf, font: Ref, descriptor: Ref, file: Ref) {
     pdf.stream(file, FONT).pair(Name(b"Length1"), FONT.len() as i32);
 }
 
-/// How much a colour covers, in percent.
+/// Opacity of a colour, in percent.
 fn percent(paint: Paint) -> u8 {
     (paint.alpha * 100.0).round().clamp(0.0, 100.0) as u8
 }

@@ -10,16 +10,16 @@ use super::named_rows::NamedRows;
 /// One row.
 pub(crate) struct Range {
     pub(crate) label: String,
-    /// Thin: from the 1st to the 99th percentile.
+    /// The thin line: from the 1st to the 99th percentile.
     pub(crate) wide: (f64, f64),
-    /// Thick: the middle half.
+    /// The thick line: the middle half.
     pub(crate) narrow: (f64, f64),
     pub(crate) median: f64,
-    /// At the end of the row.
+    /// Text at the end of the row.
     pub(crate) note: String,
 }
 
-/// Few rows are given air, many are kept on a screen.
+/// Rows are tall if there are few; many rows are kept within one screen.
 const ROW: u32 = 22;
 const NARROW_ROW: u32 = 16;
 const MANY: usize = 8;

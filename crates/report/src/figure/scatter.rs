@@ -11,26 +11,27 @@ use super::drawing::Drawing;
 
 /// Marks in the colour of one key.
 pub struct Scatter {
-    /// A colour's index.
+    /// Index of the colour.
     pub key: usize,
-    /// (x, y, half of the interval).
+    /// Marks (x, y, half of the interval).
     pub marks: Vec<(f64, f64, Option<f64>)>,
     /// Ideal values, ascending in x: a dashed line.
     pub ideal: Vec<(f64, f64)>,
-    /// The names of the marks, as far as they have some.
+    /// The names of the marks; empty for marks without one.
     pub names: Vec<String>,
 }
 
 const HEIGHT: u32 = 230;
-/// With names, which need room.
+/// Height with names, which need room.
 const NAMED_HEIGHT: u32 = 320;
 const LEFT: u32 = 38;
 const RIGHT: u32 = 16;
 const TOP: u32 = 8;
 const BOTTOM: u32 = 40;
 
-/// Draws `all` into one plane from the origin, with the name of the horizontal axis below. Each name is next to its mark, or a thin line leads from it to there,
-/// as far as there is room: the names of the last come first.
+/// Draws `all` into one plane from the origin, with the name of the horizontal axis below. Each name stands
+/// next to its mark, or at the end of a thin line from it, if there is room. The names of the last marks are
+/// placed first.
 #[must_use]
 pub fn scatter(all: &[Scatter], x_label: &str) -> Drawing {
     let marks = || all.iter().flat_map(|one| &one.marks);
@@ -95,18 +96,18 @@ pub fn scatter(all: &[Scatter], x_label: &str) -> Drawing {
 /// A rectangle in CSS pixels: left, top, right, bottom.
 type Area4 = [i32; 4];
 
-/// Where names are, and what they must not cover.
+/// Places of names, and the areas that they must not cover.
 struct Names {
     taken: Vec<Area4>,
     bounds: Area4,
 }
 
-/// Half of what a mark takes.
+/// Half of the size of a mark.
 const MARK: i32 = 5;
 /// Width of a letter, and the height of a name.
 const LETTER: i32 = 6;
 const NAME: i32 = 11;
-/// Chosen: how far from its mark a name may be, in steps; from the second on a line leads there.
+/// The farthest place of a name from its mark, in steps; from the second step on a line connects them.
 const FAR: i32 = 14;
 const STEP: i32 = 8;
 
@@ -116,7 +117,7 @@ impl Names {
         Self { taken, bounds: [left, top, right, bottom] }
     }
 
-    /// Writes a name where it is free, the nearest place first; nowhere if there is none.
+    /// Writes a name at the nearest free place, or nowhere if there is none.
     fn add(&mut self, area: &Area, (x, y): (i32, i32), name: &str, ink: RGBColor) -> Drawn {
         let width = name.chars().count() as i32 * LETTER;
         let boxed = |(dx, dy): (i32, i32), step: i32| {
@@ -183,7 +184,7 @@ mod tests {
                 assert!(!covers(one, &[x - 8.0, y - 8.0, x + 8.0, y + 8.0]), "{} covers {dot}", texts[at]);
             }
         }
-        // Next to a mark that is alone there is no line.
+        // An isolated mark has its name without a line.
         let of_alone = texts.iter().find(|line| line.contains(">alone<")).unwrap();
         let dot = svg.lines().rfind(|line| line.starts_with("<circle")).unwrap();
         assert!((number(of_alone, "y") - number(dot, "cy")).abs() < 10.0, "{of_alone} {dot}");

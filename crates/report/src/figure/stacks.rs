@@ -1,4 +1,4 @@
-//! Rows of stacked bars: a count and what it is made of.
+//! Rows of stacked bars: a count and its parts.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -11,7 +11,7 @@ use crate::statistics::number;
 /// One row.
 pub(crate) struct Stack {
     pub(crate) label: String,
-    /// (key, value), from left to right.
+    /// Parts (key, value), from left to right.
     pub(crate) parts: Vec<(usize, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What tables show of a cell: a heading, the metric, and which end of it is good.
+//! Columns of tables of cells: a heading, the metric, and which end of it is good.
 
 use super::{Cell, Counted, League, Played, Situation};
 use crate::quantities::{
@@ -13,11 +13,12 @@ use crate::statistics::Estimate;
 pub(super) struct Column {
     pub(super) heading: String,
     pub(super) metric: String,
-    /// Whether it is a share of one, shown in percent.
+    /// Whether the value is a ratio, shown in percent.
     pub(super) is_percent: bool,
 }
 
-/// Chosen: with more of them a table is wider than a screen, and the page of the cell has them all.
+/// Maximum of columns of groups. Chosen: more make a table wider than a screen, and the page of the cell has
+/// them all.
 const MAX_OF_GROUPS: usize = 10;
 
 impl Column {
@@ -29,12 +30,13 @@ impl Column {
         Self { is_percent: true, ..self }
     }
 
-    /// Whether a cell has it.
+    /// Whether any cell has a value.
     fn is_known(&self, cells: &[Cell]) -> bool {
         played(cells).any(|played| played.metric(&self.metric).is_some())
     }
 
-    /// Whether it is known and differs: a voice has the same rate whatever the queue does. That of a single cell may.
+    /// Whether the values are known and differ: for example, a voice flow has the same rate with any queue. A
+    /// single cell always passes.
     fn tells(&self, cells: &[Cell]) -> bool {
         let means: Vec<f64> =
             played(cells).filter_map(|played| Some(played.metric(&self.metric)?.mean)).collect();
@@ -48,7 +50,7 @@ impl Column {
         }
     }
 
-    /// What it says of a cell.
+    /// The value of a cell.
     pub(super) fn of(&self, played: &Played) -> Option<Estimate> {
         let found = played.metric(&self.metric)?;
         let scale = if self.is_percent { 100.0 } else { 1.0 };
@@ -57,7 +59,7 @@ impl Column {
     }
 }
 
-/// The columns that any situation has: shares, then the link, then losses.
+/// The columns of every situation: shares, then the link, then losses.
 pub(super) fn common(situation: &Situation) -> Vec<Column> {
     let mut all =
         vec![Column::new("worst share", WORST_SHARE.name), Column::new("best share", BEST_SHARE.name)];
@@ -73,8 +75,8 @@ pub(super) fn common(situation: &Situation) -> Vec<Column> {
     all
 }
 
-/// The columns of a situation: the common ones, and what is of interest of each group of flows. Columns of which no cell has anything are
-/// left out.
+/// The columns of a situation: the common ones, and those that matter for each group of flows. Columns
+/// without values are left out.
 pub(super) fn of(situation: &Situation) -> Vec<Column> {
     let cells = &situation.cells;
     let mut all = common(situation);
@@ -90,7 +92,8 @@ pub(super) fn of(situation: &Situation) -> Vec<Column> {
     all
 }
 
-/// What is of interest of a group: what people see and hear, the times of its transfers, or else its share and its delay.
+/// The columns that matter for a group: the quality of media, the times of its transfers, or else its share
+/// and its delay.
 fn of_group(group: &str, cells: &[Cell]) -> Vec<Column> {
     let column =
         |heading: &str, quantity: Quantity| Column::new(format!("{group} {heading}"), quantity.at(group));
@@ -130,20 +133,20 @@ pub(super) fn across() -> [Compared; 5] {
     ]
 }
 
-/// The cells that are not empty.
+/// The cells of disciplines that ran.
 pub(super) fn played(cells: &[Cell]) -> impl Iterator<Item = &Played> {
     cells.iter().filter_map(Cell::played)
 }
 
-/// A point of a front: what a discipline costs in delay, and what it gives the worst-off flow.
+/// A point of a front: a discipline's delay, and the share of its worst-off flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tradeoff {
-    /// The place of the discipline.
+    /// Index of the discipline.
     pub(super) at: usize,
     /// 95th percentile of the delay in the queue, ms.
     pub(super) delay: f64,
     pub(super) share: Estimate,
-    /// Whether no other has less delay and a larger worst share, or one of them and as much of the other.
+    /// Whether no other discipline is better in delay or worst share without being worse in the other.
     pub(super) is_on_front: bool,
 }
 
@@ -171,7 +174,7 @@ pub(super) fn tradeoffs(league: &League, situation: &Situation) -> Vec<Tradeoff>
 /// A heading, and its number.
 type Cost = (&'static str, fn(&Counted) -> Option<u64>);
 
-/// What is counted of disciplines.
+/// The counted costs of disciplines.
 pub(super) const COSTS: [Cost; 3] = [
     ("Instructions, 1,000 flows", |counted| counted.few),
     ("Instructions, 100,000 flows", |counted| counted.many),

@@ -7,8 +7,9 @@ use crate::latex::Table;
 use crate::quantities::WORST_SHARE;
 
 impl League {
-    /// The files: their names, and what is in them. Of each situation the table of its page, the plane of delay and worst share, and the
-    /// worst shares; then the worst share of each discipline in each situation, and what disciplines take.
+    /// The files by name. For each situation: the table of its page, the plane of delay and worst share, and
+    /// the worst shares; then the worst share of each discipline in each situation, and the costs of
+    /// disciplines.
     #[must_use]
     pub fn kit(&self) -> Vec<(String, Vec<u8>)> {
         let mut files = Vec::new();
@@ -35,7 +36,7 @@ impl League {
         Table { comment, ..Table::of_numbers(head, rows) }
     }
 
-    /// The disciplines that run in a situation, with all that its page shows of them.
+    /// The disciplines that run in a situation, with all columns of its page.
     fn table_of(&self, situation: &Situation) -> Table {
         let columns = columns::of(situation);
         let head = std::iter::once(String::new()).chain(columns.iter().map(|column| column.heading.clone()));
@@ -64,7 +65,7 @@ impl League {
         })
     }
 
-    /// Each discipline as a dot with its name, and those on the front joined by a line.
+    /// Draws each discipline as a dot with its name, and joins those on the front by a line.
     pub(super) fn plane(&self, all: &[Tradeoff]) -> Drawing {
         let name =
             |at: usize| self.disciplines.get(at).map_or("", |entrant| entrant.name.as_str()).to_owned();

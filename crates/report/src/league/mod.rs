@@ -1,15 +1,15 @@
 //! A league: every discipline in every situation, as rows, as text and as a page.
 //!
-//! A cell holds the metrics of one point of a run. What only a league needs is computed here of the same rows: the shares of the worst-off
-//! and of the best-off flow, R², and what was lost.
+//! A cell holds the metrics of one point of a run. This module computes the metrics that only a league needs
+//! from the same rows: the shares of the worst-off and of the best-off flow, R², and losses.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `columns` | what tables show of a cell |
+//! | `columns` | the columns of tables |
 //! | `text` | the league for a terminal |
 //! | `page` | the league as one HTML page |
 //! | `kit` | the league for a paper: figures and tables in LaTeX |
-//! | `stored` | what the page shows as a file, and back |
+//! | `stored` | the data of the page as a file, and back |
 
 use std::collections::BTreeMap;
 
@@ -31,15 +31,16 @@ pub use stored::{FILE, StoredError};
 /// Every discipline in every situation.
 #[derive(Clone, Debug)]
 pub struct League {
-    /// Replications of each cell.
+    /// Number of replications of each cell.
     pub seeds: u64,
-    /// What is compared.
+    /// The disciplines to compare.
     pub disciplines: Vec<Entrant>,
-    /// What it is compared in.
+    /// The situations to compare them in.
     pub situations: Vec<Situation>,
-    /// The command line that runs it again.
+    /// The command line that runs the league again.
     pub command: String,
-    /// The commit of the program that ran it, with `+` if files were changed after it; empty if it is not known.
+    /// The commit of the program that ran it, with `+` if files were changed after it; empty if it is
+    /// unknown.
     pub commit: String,
     /// Versions of everything that results depend on, by component.
     pub versions: BTreeMap<String, String>,
@@ -48,58 +49,58 @@ pub struct League {
 /// A discipline of a league.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entrant {
-    /// Its name, such as `stfq+pfd`.
+    /// The name, for example `stfq+pfd`.
     pub name: String,
-    /// As a scenario writes it.
+    /// The queue in the syntax of a scenario.
     pub queue: String,
-    /// What it does, a sentence for each of its parts.
+    /// Its behaviour, a sentence for each of its parts.
     pub summary: String,
     /// Time per packet and memory per flow of each of its parts.
     pub cost: String,
-    /// What it needs to know besides the rate of its link; empty for nothing.
+    /// Parameters that it needs besides the rate of its link; empty if none.
     pub needs: String,
-    /// What was counted of it.
+    /// Its counted costs.
     pub counted: Counted,
 }
 
-/// What a discipline takes, as far as it was counted.
+/// The costs of a discipline, as far as they were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Instructions for a packet that comes and goes, with 1,000 flows, on x86-64.
     pub few: Option<u64>,
-    /// The same with 100,000 flows.
+    /// Instructions for a packet that comes and goes, with 100,000 flows.
     pub many: Option<u64>,
-    /// Bytes that one more flow takes, from 1,000 to 100,000, with the same number of packets waiting.
+    /// Bytes for one more flow, from 1,000 to 100,000 flows, with the same number of packets waiting.
     pub bytes: Option<u64>,
 }
 
 /// A situation of a league, with a cell for each discipline.
 #[derive(Clone, Debug)]
 pub struct Situation {
-    /// Its name, such as `floods`.
+    /// The name, for example `floods`.
     pub name: String,
     /// The title of its scenario.
     pub title: String,
-    /// What it is, in words.
+    /// A description for readers.
     pub about: String,
-    /// The link that delays and utilisation are of; none where no discipline played.
+    /// The link whose delays and utilisation are compared; none where no discipline ran.
     pub link: Option<String>,
     /// The groups of its flows, in the order of the scenario.
     pub groups: Vec<String>,
-    /// In the order of the disciplines.
+    /// Cells in the order of the disciplines.
     pub cells: Vec<Cell>,
 }
 
-/// What a discipline did in a situation.
+/// The result of a discipline in a situation.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// It cannot run there, and why.
+    /// The discipline cannot run there, for this reason.
     Empty(String),
-    /// It ran.
+    /// The discipline ran.
     Played(Played),
 }
 
-/// What was measured of a discipline in a situation.
+/// The measurements of a discipline in a situation.
 #[derive(Clone, Debug)]
 pub struct Played {
     measured: Vec<CellMetric>,
@@ -112,11 +113,11 @@ pub struct Played {
 /// A metric of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellMetric {
-    /// Its name, such as `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
+    /// The name, for example `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
     pub name: String,
-    /// Its unit; empty if it has none.
+    /// The unit; empty if there is none.
     pub unit: String,
-    /// Its mean and interval.
+    /// The mean and its interval.
     pub estimate: Estimate,
 }
 
@@ -128,10 +129,10 @@ impl League {
         self.situations.iter().find(|of| of.name == situation)?.cells.get(at)
     }
 
-    /// The league with these disciplines and situations alone, in this order; all if none are named.
+    /// The league with only these disciplines and situations, in this order; all if none are named.
     ///
     /// # Errors
-    /// If it has none of a name.
+    /// If the league has none of a name.
     pub fn only(self, disciplines: &[String], situations: &[String]) -> Result<Self, Missing> {
         let names: Vec<&str> = self.disciplines.iter().map(|entrant| entrant.name.as_str()).collect();
         let kept = places("discipline", &names, disciplines)?;
@@ -178,7 +179,7 @@ impl League {
     }
 }
 
-/// A stored league has nothing of this name.
+/// The league has nothing of this name.
 #[derive(Debug, thiserror::Error)]
 #[error("the league has no {what} `{name}`; it has {known}")]
 pub struct Missing {
@@ -187,7 +188,7 @@ pub struct Missing {
     known: String,
 }
 
-/// Where the wanted names are, each once; all if there are none.
+/// The indices of the wanted names, each once; all if there are none.
 fn places(what: &'static str, names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Missing> {
     if wanted.is_empty() {
         return Ok((0..names.len()).collect());
@@ -204,8 +205,8 @@ fn places(what: &'static str, names: &[&str], wanted: &[String]) -> Result<Vec<u
 }
 
 impl Situation {
-    /// A situation that was run: `played` are the points of the run for the disciplines that can run, in their order; the others have
-    /// a reason why not.
+    /// A situation that was run: `played` are the points of the run for the disciplines that can run, in
+    /// their order; the others have a reason why they cannot.
     #[must_use]
     pub fn of(
         [name, title, about]: [String; 3],
@@ -231,7 +232,7 @@ impl Situation {
 }
 
 impl Cell {
-    /// What was measured; none of an empty cell.
+    /// The measurements; none for an empty cell.
     #[must_use]
     pub const fn played(&self) -> Option<&Played> {
         match self {
@@ -240,7 +241,7 @@ impl Cell {
         }
     }
 
-    /// Why it is empty; none if it is not.
+    /// Why the cell is empty; none if it is not.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -269,7 +270,7 @@ impl Played {
         Self { measured: measured.collect(), depends_on_phases, report: None }
     }
 
-    /// Its metrics: those of any run, then those of a league.
+    /// The metrics: those of any run, then those of a league.
     pub fn metrics(&self) -> impl Iterator<Item = &CellMetric> {
         self.measured.iter()
     }
@@ -278,14 +279,15 @@ impl Played {
         self.measured.iter().find(|metric| metric.name == name)
     }
 
-    /// The mean and interval of the metric called `name`, such as `worst_share` or `delay_p95_ms/call`; none if it was not measured.
+    /// The mean and interval of the metric called `name`, for example `worst_share` or `delay_p95_ms/call`;
+    /// none if it was not measured.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<Estimate> {
         self.measured(name).map(|metric| metric.estimate)
     }
 }
 
-/// The record of one point of a run by itself, for a page of its own.
+/// The results of one point as a run of its own, for a page.
 #[must_use]
 pub fn alone(
     run: &RunResults,

@@ -1,4 +1,5 @@
-//! A league as one self-contained HTML page. Tables can be sorted by a script; without it they are in the order of the catalogue.
+//! A league as one self-contained HTML page. A script sorts tables; without it they are in the order of the
+//! catalogue.
 
 use std::fmt::Write as _;
 
@@ -54,7 +55,7 @@ impl League {
         out + "</ol>\n"
     }
 
-    /// Where the reports of cells are.
+    /// The sentence about the reports of cells.
     fn about_reports(&self) -> &'static str {
         let mut cells = self.situations.iter().flat_map(|situation| columns::played(&situation.cells));
         match cells.any(|played| played.report.is_some()) {
@@ -123,7 +124,7 @@ impl League {
         out + "</section>\n"
     }
 
-    /// The plane of delay and worst share, and who is on its front.
+    /// The plane of delay and worst share, and the disciplines on its front.
     fn front(&self, all: &[Tradeoff]) -> String {
         let front: Vec<&Tradeoff> = all.iter().filter(|one| one.is_on_front).collect();
         let drawing = self.plane(all).svg();
@@ -141,7 +142,7 @@ impl League {
         format!("<li>{} <small>{} ms, {}</small></li>\n", escape(name), number(one.delay), one.share)
     }
 
-    /// Who cannot run in a situation, and why: disciplines with the same reason together.
+    /// The disciplines that cannot run in a situation, grouped by reason.
     fn empty(&self, situation: &Situation) -> String {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for (entrant, cell) in self.disciplines.iter().zip(&situation.cells) {
@@ -167,7 +168,7 @@ impl League {
         }
     }
 
-    /// What disciplines are and take.
+    /// The table of disciplines and their costs.
     fn costs(&self) -> String {
         let head = COSTS.map(|(heading, _)| heading.to_owned()).into_iter();
         let head = head.chain(["Cost", "Needs to know", "What it does"].map(str::to_owned));
@@ -240,12 +241,12 @@ fn anchor(situation: &Situation) -> String {
     format!("s-{}", situation.name.chars().map(keep).collect::<String>())
 }
 
-/// Where the reasons are why some cannot run in a situation.
+/// The id of the reasons why disciplines cannot run in a situation.
 fn why(situation: &Situation) -> String {
     format!("why-{}", anchor(situation))
 }
 
-/// A text that leads to the page of a cell, if it has one.
+/// A text that links to the page of a cell, if it has one.
 fn led(cell: &Cell, text: &str) -> String {
     let text = escape(text);
     match cell.played().and_then(|played| played.report.as_ref()) {
@@ -254,7 +255,7 @@ fn led(cell: &Cell, text: &str) -> String {
     }
 }
 
-/// A cell of a table. Where each cell of a row has another page, its number leads there.
+/// A cell of a table. If each cell of a row has another page, its number links there.
 fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: bool) -> String {
     let Some(played) = cell.played() else {
         return format!(

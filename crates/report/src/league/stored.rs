@@ -1,6 +1,8 @@
-//! A league as a file of what its page shows: JSON lines. The first has all but the cells; then each situation has a line of its own, and
-//! below that one line for each discipline, in order: the reason why it cannot run there, or its numbers in the order of the situation's metrics.
-//! A number is a mean of five digits, half of its interval of four, and the seeds in which it was measured where these are not all.
+//! A league as a file with the data of its page: JSON lines. The first line has everything except the cells.
+//! Then each situation has a line of its own, and below it one line for each discipline, in order: the reason
+//! why it cannot run there, or its numbers in the order of the situation's metrics. A number is a mean of
+//! five digits, half of its interval of four, and the number of seeds in which it was measured, if these are
+//! not all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,11 +16,11 @@ use super::columns;
 use super::{Cell, CellMetric, Entrant, League, Played, Situation};
 use crate::statistics::Estimate;
 
-/// What such a file is called in the folder of a league.
+/// The name of the file in the folder of a league.
 pub const FILE: &str = "league.jsonl";
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion-league/1";
-/// Longest file that is read, in bytes. Chosen: a hundred times a league of fifty disciplines in twenty situations.
+/// Maximum bytes of a file. Chosen: a hundred times a league of fifty disciplines in twenty situations.
 const MAX_FILE: u64 = 32 << 20;
 
 /// Why a stored league could not be read: where, why, and what to do.
@@ -56,16 +58,16 @@ struct Heading {
 enum Line {
     Reason(String),
     Numbers {
-        /// Whether phases decide.
+        /// Whether results depend on phases.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         phase_sensitive: bool,
-        /// The mean, half of the interval, and the seeds; as many of these as there are to say, none if it was not measured.
+        /// The mean, half of the interval, and the seeds, shortened at the end; empty if it was not measured.
         numbers: Vec<Vec<Option<f64>>>,
     },
 }
 
 impl League {
-    /// What the page shows, as JSON lines.
+    /// The data of the page, as JSON lines.
     #[must_use]
     pub fn stored(&self) -> String {
         let head = Head {
@@ -100,7 +102,8 @@ impl League {
         out
     }
 
-    /// Reads a league from its folder, or from the file of it that [`stored`](Self::stored) is. Its cells have no pages.
+    /// Reads a league from its folder, or from the file that [`stored`](Self::stored) makes. Its cells have
+    /// no pages.
     ///
     /// # Errors
     /// If there is none, or it is damaged or of another version.
@@ -113,11 +116,11 @@ impl League {
 }
 
 fn line(of: &impl Serialize) -> String {
-    // Names and finite numbers have a form in JSON, and so has what is not finite: null.
+    // Names and finite numbers always encode, and numbers that are not finite become null.
     serde_json::to_string(of).unwrap_or_default() + "\n"
 }
 
-/// A metric with the unit that it has in the first cell that has it.
+/// A metric with its unit in the first cell that has it.
 fn unit_of(situation: &Situation, metric: String) -> (String, String) {
     let found = columns::played(&situation.cells).find_map(|played| played.measured(&metric));
     let unit = found.map_or_else(String::new, |found| found.unit.clone());
@@ -134,7 +137,7 @@ fn number(found: Option<Estimate>, seeds: u64) -> Vec<Option<f64>> {
     all
 }
 
-/// With so many digits.
+/// Rounds to this many digits.
 fn rounded(x: f64, digits: usize) -> f64 {
     format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
 }
@@ -149,7 +152,7 @@ fn of_text(text: &str) -> Result<League, String> {
         return Err("its `seeds` are 0".to_owned());
     }
     let mut situations = Vec::new();
-    // Files of a kit have names of situations.
+    // Names of situations are file names in a kit.
     let mut names = BTreeSet::new();
     for _ in 0..head.situations {
         let Heading { name, title, about, link, groups, metrics } = next(&mut lines)?;
@@ -187,7 +190,7 @@ fn of_text(text: &str) -> Result<League, String> {
     Ok(League { seeds, disciplines, situations, command, commit, versions })
 }
 
-/// Whether these are the numbers of so many metrics, of a size that can be drawn.
+/// Checks that these are the numbers of `metrics` metrics, of a size that can be drawn.
 fn check(numbers: &[Vec<Option<f64>>], metrics: usize) -> Result<(), String> {
     const LARGEST: f64 = 1e18;
     if numbers.len() != metrics {
@@ -203,7 +206,7 @@ fn check(numbers: &[Vec<Option<f64>>], metrics: usize) -> Result<(), String> {
     }
 }
 
-/// What the next line holds.
+/// Parses the next line.
 fn next<'a, T: DeserializeOwned>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Result<T, String> {
     let (number, line) = lines.next().ok_or("lines are missing at its end")?;
     serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))

@@ -1,4 +1,4 @@
-//! Points with many flows: how throughput is distributed over them, and those that got least.
+//! Points with many flows: the distribution of throughput, and the flows with the least.
 
 use crate::figure::histogram;
 use crate::html::table;
@@ -6,7 +6,7 @@ use crate::run_results::PointResults;
 use crate::shares::FlowShare;
 use crate::statistics::number;
 
-/// As asked for: the worst ten.
+/// Number of flows in the table.
 const WORST: usize = 10;
 
 /// A histogram of the flows of a point, and the table of those with the smallest share of their entitlement, or with the smallest

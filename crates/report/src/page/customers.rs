@@ -1,4 +1,4 @@
-//! What each customer got, at every point.
+//! Shares of customers, at every point.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,16 +9,16 @@ use crate::quantities::{CUSTOMER_SHARE, CUSTOMER_THROUGHPUT, NO_CUSTOMER};
 use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{Estimate, mean, number};
 
-/// Chosen: more customers of a point are read from the CSV file.
+/// Maximum of customers of a point; others are in the CSV file.
 const MAX_CUSTOMERS: usize = 30;
-/// Chosen: as in the table of points.
+/// Maximum of rows, as in the table of points.
 const MAX_ROWS: usize = 200;
 
 /// One customer over all replications of a point.
 struct Customer<'a> {
     name: &'a str,
     flows: usize,
-    /// Mb/s.
+    /// Entitlement, Mb/s.
     entitlement: Option<f64>,
     throughput: &'a [f64],
     shares: &'a [f64],
@@ -88,10 +88,10 @@ fn cells(run: &RunResults, point: &PointResults, customer: &Customer<'_>) -> Vec
     cells
 }
 
-/// Those of a point, by share and name.
+/// The customers of a point, by share and name.
 fn customers(point: &PointResults) -> Vec<Customer<'_>> {
     let summary = point.summary();
-    // Flows and what they are due together, by the customer's name.
+    // Number of flows and their total entitlement, by the customer's name.
     let mut dues: BTreeMap<&str, (usize, Option<f64>)> = BTreeMap::new();
     for (info, flow) in point.flows.iter().zip(&summary.flows) {
         let (flows, due) =

@@ -19,11 +19,11 @@ use crate::run_results::{PointResults, RunResults};
 use crate::shares::{FlowShare, Keys, flow_shares, in_order, natural};
 use crate::statistics::{Estimate, mean, nearest_rank, number};
 
-/// Chosen: longer tables are read from the CSV files.
+/// Maximum of flows in a table; others are in the CSV files.
 const MAX_FLOWS: usize = 120;
-/// Chosen: a table longer than this is folded.
+/// A table longer than this is folded.
 const FOLDED_FROM: usize = 16;
-/// Chosen: links beyond these are in the table `links`.
+/// Maximum of links; others are in the table `links`.
 const MAX_LINKS: usize = 8;
 
 /// The ranges of the vertical axes and of the axes of delays, common to all points so that figures are comparable.
@@ -57,7 +57,7 @@ impl Scales {
                 all.backlog = all.backlog.max(reach(&series::backlog(link, step)));
             }
         }
-        // Chosen: leaves room for the label in the shaded part.
+        // Leaves room for the label in the shaded part.
         all.throughput *= 1.12;
         all.window = (all.window * 1.12).max(1.0);
         all.allocation *= 1.12;
@@ -66,8 +66,9 @@ impl Scales {
     }
 }
 
-/// The axis of these distributions, from the least delay to the longest: logarithmic where those that nearly all packets exceed are less
-/// than a tenth of the longest. Chosen: a linear axis is readable up to that, and a logarithmic one over three decades.
+/// The axis of these distributions, from the least delay to the longest: logarithmic if the delay that nearly
+/// all packets exceed is less than a tenth of the longest. Chosen: a linear axis is readable up to that, and
+/// a logarithmic one over three decades.
 fn delay_axis(curves: impl Iterator<Item = Curve>) -> XAxis {
     let (mut least, mut low, mut high) = (f64::INFINITY, f64::INFINITY, 0.0_f64);
     for (x, share) in curves.flat_map(|curve| curve.line) {
@@ -92,13 +93,13 @@ fn queue_delays(points: &[PointResults]) -> impl Iterator<Item = Curve> {
     points.iter().flat_map(|of| watched(of).filter_map(|link| series::queue_delay(of, &link.name)))
 }
 
-/// When events of the first replication happened, in seconds.
+/// Times of events in the first replication, in seconds.
 fn event_times(point: &PointResults) -> Vec<f64> {
     let events = point.replication(0).and_then(|of| of.dues).map_or(&[][..], |dues| &dues.events);
     events.iter().map(|event| event.at.as_secs_f64()).collect()
 }
 
-/// How flows answered to the events of the first replication.
+/// The responses of flows to the events of the first replication.
 fn event_table(point: &PointResults) -> String {
     let Some(first) = point.replication(0) else { return String::new() };
     let (outcome, events) = (first.outcome, first.dues.map_or(&[][..], |dues| &dues.events));
@@ -132,7 +133,7 @@ fn event_table(point: &PointResults) -> String {
     format!("<h4>Events, seed {}</h4>\n{}", outcome.seed, table(&head, &rows))
 }
 
-/// Whether what a flow is due changes within the measured part of the first replication.
+/// Whether the entitlement of a flow changes within the measured part of the first replication.
 fn is_due_varying(point: &PointResults) -> bool {
     let Some(dues) = point.replication(0).and_then(|of| of.dues) else { return false };
     let begin = (point.measure_from.as_nanos().div_ceil(point.sample.as_nanos().max(1))) as usize;
@@ -216,7 +217,7 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
         );
     };
     let step = point.sample.as_secs_f64();
-    // Of many flows there are no series, of links there are.
+    // Many flows have no series, but links have.
     let of_flows = point.outcomes.iter().take(1).flat_map(|o| o.flows.iter().map(|f| f.series.len()));
     let samples = of_flows.chain(watched(point).map(|l| l.backlog.len())).max().unwrap_or(0);
     let time = XAxis::Time { end: samples as f64 * step, warm_up: point.measure_from.as_secs_f64() };
@@ -274,23 +275,23 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
     out
 }
 
-/// A row of a table: what it is about, with that in each replication that has it.
+/// A row of a table: its subject, with its data in each replication that has it.
 type SeedsOf<'a, T, S> = (T, Vec<&'a S>);
 
-/// What a column has in each row.
+/// The cell of a column in each row.
 type CellOf<'a, T, S> = Box<dyn Fn(&SeedsOf<'a, T, S>) -> String>;
 
 /// The columns of a table, each with its head.
 struct Columns<'a, T, S>(Vec<(String, CellOf<'a, T, S>)>);
 
 impl<'a, T, S> Columns<'a, T, S> {
-    /// One of what rows are about.
+    /// Adds a column about the subjects of rows.
     fn about(mut self, head: &str, cell: impl Fn(&T) -> String + 'static) -> Self {
         self.0.push((head.to_owned(), Box::new(move |(of, _)| cell(of))));
         self
     }
 
-    /// One of a number of each replication: the mean and interval over those that have it.
+    /// Adds a column of a number of each replication: the mean and interval over those that have it.
     fn measured<N: Field>(mut self, head: &str, of: impl Fn(&S) -> N + 'static) -> Self {
         let cell = move |(_, seeds): &SeedsOf<'a, T, S>| {
             let numbers: Vec<f64> = seeds.iter().filter_map(|seed| of(seed).cell().number()).collect();
@@ -300,7 +301,7 @@ impl<'a, T, S> Columns<'a, T, S> {
         self
     }
 
-    /// One for each reason of drops.
+    /// Adds a column for each reason of drops.
     fn drops(self, of: impl Fn(&S, DropReason) -> u64 + Copy + 'static) -> Self {
         DropReason::ALL.into_iter().fold(self, |columns, reason| {
             let head = format!("Drops {}", reason.name().replace('_', "-"));
@@ -368,12 +369,12 @@ fn flow_table(point: &PointResults, folded: bool) -> String {
     }
 }
 
-/// The worst second of a flow, in words.
+/// The worst second of a flow as text.
 fn worst(worst: &Worst) -> String {
     format!("{:.0} % at {} s", worst.share * 100.0, number(worst.from.as_secs_f64()))
 }
 
-/// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
+/// Watched links, and links that dropped, lost or marked packets, with drops by reason.
 fn link_table(point: &PointResults) -> String {
     let seeds: Vec<Vec<LinkAt<'_>>> = point.replications().map(|of| LinkAt::all(of).collect()).collect();
     let Some(first) = seeds.first() else { return String::new() };
@@ -465,11 +466,11 @@ fn completion_table(point: &PointResults) -> String {
     format!("<h4>Finite transfers, all seeds</h4>\n{}", table(&head, &rows))
 }
 
-/// What people saw and heard, by group: means over its flows and all seeds.
+/// The quality of media by group: means over its flows and all seeds.
 fn media_table(point: &PointResults) -> String {
     let metrics = &point.summary().metrics;
     let shown = [BITRATE, STARTUP, STALLS, STALL_RATIO, SWITCHES, MOUTH_TO_EAR, MOS];
-    // Every film has a number of stalls, and every call a score.
+    // Every video has a number of stalls, and every call a score.
     let all = metrics.of_each(STALLS).chain(metrics.of_each(MOS));
     let groups = in_order(all.map(|(group, _)| group.to_owned()));
     let cell = |of: Quantity, group: &str| metrics.show(&of.at(group)).unwrap_or_else(|| "–".to_owned());

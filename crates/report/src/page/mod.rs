@@ -1,7 +1,7 @@
 //! The report: one self-contained page.
 //!
-//! It uses no network access, no script and only fonts of the system. The first screen shows the throughput of
-//! each flow at every point; numbers, details and how to reproduce the run follow.
+//! It needs no network access and no script, and uses only fonts of the system. The first screen shows the
+//! throughput of each flow at every point; numbers, details and the command to reproduce the run follow.
 
 use std::fmt::Write;
 
@@ -21,11 +21,11 @@ mod sweeps;
 
 pub(crate) use sweeps::card;
 
-/// Chosen: keeps the page below 1.5 MB, which opens at once on a phone.
+/// Maximum bytes of sections. Chosen: keeps the page below 1.5 MB, which opens at once on a phone.
 const BUDGET: usize = 1_300_000;
-/// Chosen: more points than this are left to the tables.
+/// Maximum of points with sections; others are left to the tables.
 const MAX_DETAILED: usize = 24;
-/// Chosen: the sections of the first points are open, the others folded.
+/// The sections of the first points are open, the others folded.
 const OPEN: usize = 4;
 
 /// The report of `run` as HTML.
@@ -49,7 +49,7 @@ pub fn document(title: &str, main: &str) -> String {
     document_with(title, "", main, "")
 }
 
-/// The same with a style sheet and a script of its own.
+/// An HTML page with a style sheet and a script of its own.
 pub(crate) fn document_with(title: &str, style: &str, main: &str, script: &str) -> String {
     let script = if script.is_empty() { String::new() } else { format!("<script>\n{script}</script>\n") };
     format!(
@@ -76,7 +76,7 @@ fn header(run: &RunResults) -> String {
     if !run.complete {
         let planned = run.seeds.len() * run.points.len();
         let done: usize = run.points.iter().map(|p| p.summary().seeds.len()).sum();
-        // Where all have finished, perturbed copies have not.
+        // All points have finished, but perturbed copies have not.
         let rest = if let Some(cut) = run.cut() {
             format!(
                 "Results are partial: the replication was cut at {cut}, and they are of what it measured until then."

@@ -20,24 +20,24 @@ use crate::run_results::{PointResults, RunResults};
 use crate::shares::{Keys, flow_shares, group_shares, in_order};
 use crate::statistics::{judged, merge, number};
 
-/// Chosen: a screen or two of panels are open; the others are folded.
+/// Number of open panels, which fill a screen or two; the others are folded.
 const OPEN_PANELS: usize = 12;
-/// Chosen: more points are shown by the figures of the sweep and by tables.
+/// Maximum of panels; the figures of the sweep and tables show more points.
 const MAX_PANELS: usize = 60;
-/// Chosen: bytes of all panels, of which a page has room for some hundred.
+/// Maximum bytes of all panels. Chosen: a page has room for about a hundred.
 const PANEL_BUDGET: usize = 250_000;
-/// Chosen: as many rows as fit a figure of a screen's height.
+/// Maximum of rows. Chosen: as many as fit a figure of a screen's height.
 const MAX_RANGES: usize = 32;
-/// Chosen: a sweep of fewer points is shown after their panels.
+/// A sweep of fewer points comes after their panels.
 const SWEEP_FROM: usize = 5;
-/// Chosen: longer tables are read from the CSV files.
+/// Maximum of rows of a table; others are in the CSV files.
 const MAX_ROWS: usize = 200;
-/// Chosen: as many columns of groups and of links as fit a wide screen.
+/// Maximum of columns of groups and of links. Chosen: as many as fit a wide screen.
 const MAX_GROUP_COLUMNS: usize = 6;
 const MAX_LINK_COLUMNS: usize = 2;
-/// Flows up to which the simulator keeps distributions and time series of each.
+/// Number of flows up to which the simulator keeps distributions and time series of each.
 const DETAILED_FLOWS: usize = 2_000;
-/// Chosen: watched links beyond these are in the table `links`.
+/// Maximum of watched links with figures; others are in the table `links`.
 const MAX_LINK_FIGURES: usize = 12;
 
 pub(super) fn overview(run: &RunResults, keys: &Keys) -> String {
@@ -78,7 +78,7 @@ fn panels(run: &RunResults, keys: &Keys) -> Panels {
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.summary().seeds.len() > 1);
     let rows: Vec<Vec<Bar>> = shown.iter().map(|p| share_bars(&flow_shares(p), keys, by_group)).collect();
-    // Intervals over two or three seeds are wide: they are clipped and do not set the scale.
+    // Intervals over two or three seeds are wide: they are clipped and do not determine the scale.
     let reach = |bar: &Bar| {
         let whisker = if by_group { bar.whisker.map_or(0.0, |(_, high)| high) } else { 0.0 };
         bar.value.max(bar.entitlement.unwrap_or(0.0)).max(whisker)
@@ -125,7 +125,7 @@ fn panels(run: &RunResults, keys: &Keys) -> Panels {
 
 fn bar_card(run: &RunResults, point: &PointResults, rows: &[Bar], max: f64) -> String {
     let name = escape(point.name());
-    // The page begins with the sentence of a single point already.
+    // The page of a single point begins with its sentence already.
     let said = match run.points.len() {
         1 => String::new(),
         _ => format!("<div><h3>{name}</h3>\n<p>{}</p></div>\n", escape(&headline::of_point(point))),
@@ -138,7 +138,7 @@ fn bar_card(run: &RunResults, point: &PointResults, rows: &[Bar], max: f64) -> S
     )
 }
 
-/// The customers of a point with more flows than bars, and how throughput is distributed over the flows.
+/// The customers of a point with more flows than bars, and the distribution of throughput over the flows.
 fn of_many(point: &PointResults) -> String {
     if point.flows.len() <= MAX_BARS {
         return String::new();
@@ -285,12 +285,12 @@ fn numbers(run: &RunResults) -> String {
     out
 }
 
-/// Chosen: as many points as columns have room for on a page.
+/// Maximum of points as columns. Chosen: as many as a page has room for.
 const MAX_ABREAST: usize = 6;
-/// Chosen: as many columns as a printed page is wide.
+/// Maximum of columns. Chosen: the width of a printed page.
 const MAX_COLUMNS: usize = 11;
 
-/// A row for each point, in tables that are no wider than a page; of few points a column for each.
+/// A row for each point, in tables no wider than a page; a column for each if there are few points.
 fn by_point(head: &[String], rows: &[Vec<String>]) -> String {
     if rows.len() <= MAX_ABREAST {
         let column = |c: usize| rows.iter().filter_map(move |row| row.get(c).cloned());
@@ -308,7 +308,7 @@ fn by_point(head: &[String], rows: &[Vec<String>]) -> String {
     columns.chunks(MAX_COLUMNS).map(part).collect()
 }
 
-/// What moves if every delay moves by a microsecond.
+/// The effects of moving every delay by a microsecond.
 fn phase_sensitivity(run: &RunResults) -> String {
     let sentences = phase_sensitivity::sentences(run);
     if sentences.is_empty() {

@@ -10,9 +10,9 @@ use crate::run_results::PointResults;
 use crate::shares::Keys;
 use crate::statistics::merge;
 
-/// Chosen: one bin per three pixels of a figure; finer bins show the noise of single packets.
+/// Maximum of bins. Chosen: one per three pixels of a figure; finer bins show the noise of single packets.
 const THROUGHPUT_BINS: usize = 140;
-/// Chosen: a bin per shown pixel or two; the band keeps peaks.
+/// Maximum of bins of queues. Chosen: one per displayed pixel or two; the band keeps peaks.
 const QUEUE_BINS: usize = 280;
 
 /// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the
@@ -22,7 +22,7 @@ pub(super) fn throughput(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     by_key(point, keys, |_, flow| Some(binned_rate(&flow.series, step)))
 }
 
-/// Congestion windows over time in segments, averaged and banded as throughputs are.
+/// Congestion windows over time in segments, averaged and banded like throughputs.
 pub(super) fn windows(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     by_key(point, keys, |_, flow| {
@@ -46,11 +46,12 @@ pub(super) fn allocations(point: &PointResults, link: &LinkOutcome, keys: &Keys)
     all
 }
 
-/// Chosen: shares above are drawn there, so that those below 1 can be seen.
+/// Larger shares are drawn at this height, so that shares below 1 can be read.
 pub(super) const MAX_SHARE: f64 = 2.0;
 
-/// Throughput over what is due in the first replication, of all flows of a key together, at most [`MAX_SHARE`]. A curve ends
-/// where nothing is due, and another one of the key begins afterwards. Bins of a second at least.
+/// Throughput over entitlement in the first replication, of all flows of a key together, at most
+/// [`MAX_SHARE`]. A curve ends where the entitlement is zero, and another one of the key begins afterwards.
+/// Bins have at least a second.
 pub(super) fn shares(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let first = point.replication(0).and_then(|of| Some((of.outcome, of.dues?)));
     let Some((outcome, dues)) = first else { return Vec::new() };
@@ -185,7 +186,7 @@ fn cumulative(d: &Distribution, key: Option<usize>) -> Option<Curve> {
     (!line.is_empty()).then_some(Curve { key, line, band: Vec::new() })
 }
 
-/// Rounds off the floating-point noise of products of decimal fractions.
+/// Rounds away the floating-point noise of products of decimal fractions.
 fn round(x: f64) -> f64 {
     (x * 1e9).round() / 1e9
 }

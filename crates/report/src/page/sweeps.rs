@@ -7,7 +7,7 @@ use crate::html::escape;
 use crate::panels::{Point, SweepPanels, sweep_panels};
 use crate::run_results::RunResults;
 
-/// Chosen: leaves more than half of the page to details of points.
+/// Maximum bytes of figures. Chosen: leaves more than half of the page to details of points.
 const BUDGET: usize = 500_000;
 
 /// A figure for each quantity, and group or link, over the parameters of the sweep; empty without a sweep.
@@ -79,7 +79,7 @@ const fn width_class(drawing: &Drawing) -> &'static str {
     if drawing.is_wide() { " wide" } else { "" }
 }
 
-/// The drawing as SVG; a wide one scrolls where there is no room for it.
+/// The drawing as SVG; a wide one scrolls if there is no room for it.
 fn framed(drawing: &Drawing) -> String {
     if drawing.is_wide() {
         format!("<div class=\"scroll\" style=\"--natural:{}px\">{}</div>\n", drawing.width(), drawing.svg())

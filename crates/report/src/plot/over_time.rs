@@ -7,10 +7,12 @@ use crate::figure::{COLOURS, Curve, Panel, Plot, XAxis, curves};
 use crate::rows::SeriesRow;
 use crate::shares::{Keys, in_order};
 
-/// Chosen: a point for every two pixels of a figure; finer curves show the noise of single packets.
+/// Maximum of bins. Chosen: a point for every two pixels of a figure; finer curves show the noise of single
+/// packets.
 const BINS: usize = 140;
 
-/// Values over time: by the key of a flow or the place of a link, then by the end of the interval in microseconds.
+/// Values over time: by the key of a flow or the index of a link, then by the end of the interval in
+/// microseconds.
 type Samples = BTreeMap<usize, BTreeMap<u64, Vec<f64>>>;
 
 /// Throughput of flows, the mean over those of a key with a band from the lowest to the highest; or packets in the queues of links.

@@ -1,4 +1,4 @@
-//! Figures of what was measured once a replication.
+//! Figures of quantities with one value per replication.
 
 use super::{Drawn, Numbers, Plotted, cell, cells};
 use crate::figure::{DotRow, Panel, bars, dots};
@@ -10,7 +10,7 @@ use crate::quantities::{
 use crate::shares::{Keys, natural};
 use crate::statistics::Estimate;
 
-/// Throughput and entitlement of each flow, or of each group where there are many.
+/// Throughput and entitlement of each flow, or of each group if there are many.
 pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
     let mut numbers =
         Numbers::new(points, &["flow", "group", "throughput_mbps", "ci95_mbps", "seeds", "entitlement_mbps"]);
@@ -39,14 +39,14 @@ pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
     Plotted { panels, numbers }
 }
 
-/// Each quantity over the parameters; only those of one metric, if it is named.
+/// Each quantity over the parameters; only one metric, if it is named.
 pub(super) fn sweep(points: &[Drawn<'_>], metric: Option<&str>) -> Plotted {
     let all: Vec<Point<'_>> = points.iter().map(|drawn| drawn.point).collect();
     let panels = sweep_panels(&all, metric).panels;
     Plotted { panels, numbers: metrics(points, |name| metric.is_none_or(|wanted| is_of(name, wanted))) }
 }
 
-/// Whether a metric is the one that is wanted, or that of a group or link.
+/// Whether a metric is the wanted one, or that of a group or link.
 fn is_of(name: &str, wanted: &str) -> bool {
     name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -95,7 +95,7 @@ fn name_of<'a>(drawn: &Drawn<'a>) -> &'a str {
     if drawn.label.is_empty() { "this run" } else { drawn.label }
 }
 
-/// The metrics that are wanted, one a row.
+/// The wanted metrics, one a row.
 fn metrics(points: &[Drawn<'_>], is_wanted: impl Fn(&str) -> bool) -> Numbers {
     let mut numbers = Numbers::new(points, &["metric", "unit", "mean", "ci95", "seeds"]);
     for drawn in points {

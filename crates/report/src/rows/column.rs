@@ -1,4 +1,4 @@
-//! What columns of tables are, and how a table is declared.
+//! Columns of tables, and the macro that declares a table.
 
 use serde::Serialize;
 
@@ -6,9 +6,9 @@ use crate::units::round6;
 
 /// A row of a table.
 pub trait Row: Serialize + Sized {
-    /// The name of the table, which its CSV file has before `.csv`.
+    /// The name of the table, and of its CSV file before `.csv`.
     const TABLE: &'static str;
-    /// Its columns, in the order of the fields.
+    /// The columns, in the order of the fields.
     const COLUMNS: &'static [Column];
 
     /// The cells of the row, in the order of [`COLUMNS`](Self::COLUMNS).
@@ -23,17 +23,17 @@ pub trait Row: Serialize + Sized {
 pub struct Column {
     /// The name of the field.
     pub name: &'static str,
-    /// The unit, such as `Mb/s`; empty for names, flags and ratios.
+    /// The unit, for example `Mb/s`; empty for names, flags and ratios.
     pub unit: &'static str,
-    /// What its cells hold.
+    /// The type of its cells.
     pub kind: Kind,
     /// Whether cells may be missing.
     pub optional: bool,
-    /// What it is.
+    /// The definition.
     pub doc: &'static str,
 }
 
-/// What the cells of a column hold.
+/// The type of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A name.
@@ -62,7 +62,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The number that it is; none of names, flags and missing ones.
+    /// The cell as a number; none for names, flags and missing cells.
     pub(crate) fn number(self) -> Option<f64> {
         match self {
             Self::Integer(number) => Some(number as f64),
@@ -72,13 +72,13 @@ impl Cell<'_> {
     }
 }
 
-/// A type that fields of rows have.
+/// A type of fields of rows.
 pub(crate) trait Field: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
     fn cell(&self) -> Cell<'_>;
     fn of_cell(cell: Cell<'_>) -> Option<Self>;
-    /// As tables have it.
+    /// The value rounded as in tables.
     fn rounded(self) -> Self {
         self
     }
@@ -153,8 +153,9 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// A table: name, type, unit and doc of each column, and how it is measured of a source, `from Source as name`: the function with the
-/// name of the column, and [`round6`]ed the cell of the row.
+/// Declares a table: name, type, unit and doc of each column, and its computation from a source,
+/// `from Source as name`: as a function with the name of the column, and, after [`round6`], as the cell of
+/// the row.
 macro_rules! row {
     ($(#[$meta:meta])* $name:ident of $table:literal from $source:ty as $of:ident {
         $($(#[doc = $doc:literal])* $field:ident: $type:ty, $unit:literal = $measured:expr;)*
@@ -214,7 +215,7 @@ macro_rules! drops {
                 }
             }
 
-            /// Packets dropped for any reason. Saturates, since a file can hold any numbers.
+            /// Packets dropped for any reason. Saturates, because a file can hold any numbers.
             #[must_use]
             pub fn drops(&self) -> u64 {
                 DropReason::ALL.iter().fold(0, |sum, reason| sum.saturating_add(self.drops_by(*reason)))

@@ -1,4 +1,4 @@
-//! The tables of flows: what each got, its finite transfers, and how it answered to events.
+//! The tables of flows: results of each, its finite transfers, and its responses to events.
 
 use std::cell::OnceCell;
 
@@ -111,7 +111,7 @@ pub(crate) struct FlowAt<'a> {
 }
 
 impl<'a> FlowAt<'a> {
-    /// Those of a replication, in the scenario's order.
+    /// The flows of a replication, in the scenario's order.
     pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
         let valid = replication.outcome.fault().is_none();
         replication.outcome.flows.iter().enumerate().map(move |(place, outcome)| Self {
@@ -125,7 +125,7 @@ impl<'a> FlowAt<'a> {
         })
     }
 
-    /// What it was due: in this replication, or else by the scenario.
+    /// The entitlement: in this replication, or else by the scenario.
     fn entitlement(&self) -> Option<Rate> {
         let due = self.replication.dues.and_then(|dues| Some(dues.flows.get(self.place)?.measured));
         due.or_else(|| self.info?.entitlement)
@@ -139,13 +139,13 @@ impl<'a> FlowAt<'a> {
         *self.worst.get_or_init(|| worst_second(self.replication, self.place))
     }
 
-    /// What its finite transfers took, s, ascending.
+    /// Times of its finite transfers, s, ascending.
     fn took(&self) -> &[f64] {
         self.took.get_or_init(|| sorted_times(self.outcome.completions.iter().map(|done| done.took)))
     }
 }
 
-/// By flow.
+/// The rows of a replication by flow.
 pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
     FlowAt::all(of).map(|flow| FlowRow::measured(&flow))
 }
@@ -176,7 +176,7 @@ pub(crate) struct CompletionAt<'a> {
 }
 
 impl<'a> CompletionAt<'a> {
-    /// Those of a replication, by flow.
+    /// The finite transfers of a replication, by flow.
     pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
         replication.outcome.flows.iter().flat_map(move |flow| {
             flow.completions.iter().map(move |outcome| Self { replication, flow, outcome })
@@ -184,7 +184,7 @@ impl<'a> CompletionAt<'a> {
     }
 }
 
-/// By flow.
+/// The rows of a replication by flow.
 pub(crate) fn completions(of: Replication<'_>) -> impl Iterator<Item = CompletionRow> {
     CompletionAt::all(of).map(|done| CompletionRow::measured(&done))
 }
@@ -215,7 +215,7 @@ row! {
     }
 }
 
-/// How a flow of a replication answered to an event.
+/// The response of a flow of a replication to an event.
 pub(crate) struct ResponseAt<'a> {
     replication: Replication<'a>,
     event: &'a Event,
@@ -223,7 +223,7 @@ pub(crate) struct ResponseAt<'a> {
     response: Response,
 }
 
-/// By event and flow.
+/// The rows of a replication by event and flow.
 pub(crate) fn responses(replication: Replication<'_>) -> impl Iterator<Item = ResponseRow> {
     let events = replication.dues.map_or(&[][..], |dues| &dues.events);
     due::responses(replication).into_iter().filter_map(move |response| {

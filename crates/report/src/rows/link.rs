@@ -1,4 +1,4 @@
-//! The tables of links: what each carried, and what its discipline reports of itself.
+//! The tables of links: results of each, and the statistics of its discipline.
 
 use std::borrow::Cow;
 
@@ -71,14 +71,14 @@ pub(crate) struct LinkAt<'a> {
 }
 
 impl<'a> LinkAt<'a> {
-    /// Those of a replication, in the scenario's order.
+    /// The links of a replication, in the scenario's order.
     pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
         let valid = replication.outcome.fault().is_none();
         replication.outcome.links.iter().map(move |outcome| Self { replication, outcome, valid })
     }
 }
 
-/// By link.
+/// The rows of a replication by link.
 pub(crate) fn links(of: Replication<'_>) -> impl Iterator<Item = LinkRow> {
     LinkAt::all(of).map(|link| LinkRow::measured(&link))
 }
@@ -107,7 +107,7 @@ pub(crate) struct StatisticAt<'a> {
     value: f64,
 }
 
-/// By link.
+/// The rows of a replication by link.
 pub(crate) fn statistics(replication: Replication<'_>) -> impl Iterator<Item = StatisticRow> {
     let outcome = replication.outcome;
     outcome.links.iter().flat_map(move |link| {

@@ -1,4 +1,4 @@
-//! The table of what people saw and heard of video and calls.
+//! The table of the quality of video and calls.
 
 use apportion_core::units::{Rate, Span};
 use apportion_runtime::outcome::{CallQuality, FlowOutcome, MediaOutcome, Playback};
@@ -56,7 +56,7 @@ pub(crate) struct MediaAt<'a> {
 }
 
 impl<'a> MediaAt<'a> {
-    /// What was seen, of video.
+    /// The quality of video, for a video flow.
     const fn seen(&self) -> Option<&'a Playback> {
         match self.outcome {
             MediaOutcome::Playback(seen) => Some(seen),
@@ -64,7 +64,7 @@ impl<'a> MediaAt<'a> {
         }
     }
 
-    /// What was heard, of a call.
+    /// The quality of a call, for a call.
     const fn heard(&self) -> Option<&'a CallQuality> {
         match self.outcome {
             MediaOutcome::Playback(_) => None,
@@ -80,13 +80,13 @@ impl<'a> MediaAt<'a> {
     }
 }
 
-/// How much of the time a viewer watched the picture stood still.
+/// The fraction of a viewer's time in which the picture stood still.
 fn stall_ratio(seen: &Playback) -> Option<f64> {
     let watched = seen.played + seen.stalled;
     (watched > Span::ZERO).then(|| seen.stalled.as_secs_f64() / watched.as_secs_f64())
 }
 
-/// By flow; none of flows without video or voice.
+/// The rows of a replication by flow; none for flows without video or voice.
 pub(crate) fn media(replication: Replication<'_>) -> impl Iterator<Item = MediaRow> {
     let valid = replication.outcome.fault().is_none();
     replication.outcome.flows.iter().filter_map(move |flow| {

@@ -1,10 +1,11 @@
-//! The tables of a run: one struct a table, its fields are the columns, and each column is declared once: its name, its type, its unit,
-//! what it is, and how it is measured.
+//! The tables of a run: one struct a table, whose fields are the columns. Each column is declared once: its
+//! name, its type, its unit, its definition, and its computation.
 //!
-//! [`Outcome`](apportion_runtime::outcome::Outcome) -> rows -> [metrics](crate::metrics) and pages. A page that shows one replication's
-//! numbers asks the columns for them, too. A table is written as a CSV file of the same columns, and [`Row::COLUMNS`] gives their units. A cell is missing
-//! where there was nothing to measure. Times, rates and shares are rounded to six decimals: a bit per second of a
-//! Mb/s, a nanosecond of a millisecond.
+//! [`Outcome`](apportion_runtime::outcome::Outcome) -> rows -> [metrics](crate::metrics) and pages. A page
+//! that shows one replication's numbers also gets them from the columns. A table is written as a CSV file of
+//! the same columns, and [`Row::COLUMNS`] gives their units. A cell is missing where there was nothing to
+//! measure. Times, rates and shares are rounded to six decimals: a bit per second of a Mb/s, a nanosecond of
+//! a millisecond.
 
 #[macro_use]
 mod column;

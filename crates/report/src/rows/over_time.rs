@@ -1,4 +1,4 @@
-//! The tables over time: flows and links, and what links allocate to flows, in each sample interval.
+//! The tables over time: flows and links, and the allocations of links to flows, in each sample interval.
 
 use apportion_core::units::{Bytes, Rate};
 use apportion_runtime::outcome::TcpSample;
@@ -41,7 +41,7 @@ pub(crate) struct SampleAt<'a> {
     replication: Replication<'a>,
     kind: &'a str,
     name: &'a str,
-    /// Of the interval, from 0.
+    /// Index of the interval, from 0.
     number: usize,
     bytes: Bytes,
     due: Option<Rate>,
@@ -101,7 +101,7 @@ row! {
     }
 }
 
-/// One sample interval of what a link allocates to a flow.
+/// One sample interval of a link's allocation to a flow.
 pub(crate) struct AllocationAt<'a> {
     replication: Replication<'a>,
     link: &'a str,
@@ -111,7 +111,7 @@ pub(crate) struct AllocationAt<'a> {
     fill: Bytes,
 }
 
-/// By link and flow.
+/// The rows of a replication by link and flow.
 pub(crate) fn allocations(replication: Replication<'_>) -> impl Iterator<Item = AllocationRow> {
     let outcome = replication.outcome;
     let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));

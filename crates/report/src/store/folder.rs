@@ -1,4 +1,4 @@
-//! The folder of a run: a number in the folder that was asked for, which appears when the run is written.
+//! The folder of a run: a number in the given folder, which appears when the run is written.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::{LoadError, WriteError};
 
-/// What a hidden folder ends with.
+/// The ending of a hidden folder.
 const PARTIAL: &str = ".partial";
 /// The name of a link to the last run.
 const LATEST: &str = "latest";
 
-/// Makes sure that runs can be written below `dir`, creating it if need be. Cheap: call it before a long run.
+/// Checks that runs can be written below `dir`, and creates it if needed. Cheap: call it before a long run.
 ///
 /// # Errors
 /// If `dir` cannot be created or written, is not a folder, or is the folder of a run.
@@ -49,7 +49,7 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
     {
         return Ok(latest);
     }
-    // Where there are no links, or after a copy without them.
+    // For systems without links, and copies without them.
     let is_there = |number: &u64| is_run(&dir.join(number.to_string()));
     let last = numbers(dir)
         .and_then(|all| all.into_iter().rev().find(is_there).ok_or_else(|| ErrorKind::NotFound.into()));
@@ -88,24 +88,24 @@ fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
 pub(super) struct Staging {
     parent: PathBuf,
     number: u64,
-    /// Locked as long as its writer lives; none where folders cannot be locked.
+    /// Locked while its writer lives; none if folders cannot be locked.
     lock: Option<File>,
-    /// Then another writer may have a hidden folder of this number.
+    /// Whether it was published; then another writer may have a hidden folder of this number.
     is_published: bool,
 }
 
 impl Staging {
-    /// One in `parent`, which is created if need be. Removes what writers that were killed left there.
+    /// Creates one in `parent`, which is created if needed. Removes leftovers of killed writers there.
     pub(super) fn create(parent: &Path) -> Result<Self, WriteError> {
         check(parent)?;
         let fail = |error: io::Error| WriteError::io(parent, &error);
-        // One writer at a time: it must not take the folder of another, which is there but not yet locked, for a leftover. Where
-        // folders cannot be locked, nothing is taken for one.
+        // One writer at a time: it must not remove the folder of another writer, which exists but is not
+        // locked yet, as a leftover. If folders cannot be locked, no folder counts as a leftover.
         let section = File::open(parent).ok();
         let _ = section.as_ref().map(File::lock);
         remove_leftovers(parent).map_err(fail)?;
         let last = numbers(parent).map_err(fail)?.last().copied().unwrap_or(0);
-        // The folder itself reserves the number: of two writers one creates it.
+        // The folder itself reserves the number: only one of two writers creates it.
         for number in last.saturating_add(1).. {
             let path = hidden(parent, number);
             match fs::create_dir(&path) {
@@ -120,7 +120,7 @@ impl Staging {
         Err(fail(io::Error::other("there are too many runs in it")))
     }
 
-    /// The folder that was asked for.
+    /// The given folder.
     pub(super) fn parent(&self) -> &Path {
         &self.parent
     }
@@ -130,11 +130,11 @@ impl Staging {
         hidden(&self.parent, self.number)
     }
 
-    /// Gives the folder its name, which it returns. A run that is not complete does not become the latest.
+    /// Gives the folder its name, which is returned. A run that is not complete does not become the latest.
     pub(super) fn publish(mut self, is_complete: bool) -> Result<PathBuf, WriteError> {
         let from = self.path();
         let fail = |error: io::Error| WriteError::io(&self.parent, &error);
-        // What is in it is on the disk before it can be seen.
+        // Its content is on the disk before it can be seen.
         File::open(&from).and_then(|folder| folder.sync_all()).map_err(fail)?;
         let mut number = self.number;
         let path = loop {
@@ -158,7 +158,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_published {
-            // Already failing; what cannot be removed is left to the next writer.
+            // The write has failed already; the next writer removes the rest.
             let _ = fs::remove_dir_all(self.path());
         }
     }
@@ -177,14 +177,15 @@ fn remove_leftovers(parent: &Path) -> io::Result<()> {
         if is_ours.is_some_and(|number| number.parse::<u64>().is_ok())
             && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok())
         {
-            // A writer that fails to do so, because of rights, takes another number.
+            // A writer that may not remove it takes another number.
             let _ = fs::remove_dir_all(&path);
         }
     }
     Ok(())
 }
 
-/// Points the link `latest` to a run. Where there are no links, or something else has that name, there is none.
+/// Points the link `latest` to a run. On systems without links, or if something else has that name, there is
+/// none.
 #[cfg(unix)]
 fn link_latest(parent: &Path, number: u64) {
     let link = parent.join(LATEST);
@@ -222,7 +223,7 @@ mod tests {
             fs::write(staging.path().join("run.json"), "").unwrap();
         }
         assert!(second.publish(true).unwrap().ends_with("4"));
-        // One that began earlier and ends later keeps its own number; the last to end is the latest.
+        // A run that began earlier and ends later keeps its own number; the last to end is the latest.
         assert!(first.publish(true).unwrap().ends_with("3"));
         assert_eq!(fs::read_link(out.join(LATEST)).unwrap(), Path::new("3"));
         assert!(find(&out).unwrap().ends_with("3"));
@@ -236,7 +237,7 @@ mod tests {
             fs::write(staging.path().join("run.json"), "").unwrap();
             staging.publish(false).unwrap()
         };
-        // As long as there is no other, one that was interrupted is meant.
+        // If there is no other run, an interrupted one is found.
         assert!(interrupted().ends_with("1") && find(dir.path()).unwrap().ends_with("1"));
         publish(dir.path());
         assert!(interrupted().ends_with("3") && find(dir.path()).unwrap().ends_with("2"));
@@ -253,7 +254,7 @@ mod tests {
             fs::create_dir(dir.path().join(other)).unwrap();
         }
         assert!(find(dir.path()).unwrap().ends_with("2"));
-        // The next one does not take the name of what is there.
+        // The next run does not take an existing name.
         assert_eq!(publish(dir.path()), "78");
     }
 

@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 use crate::run_results::{Cut, RunResults, fault_of};
 use crate::units::{self, round6};
 
-/// Marks a `run.json` as ours; the number changes when an older reader would misread it.
+/// Identifies the format of `run.json`; the number changes when an older reader would misread it.
 pub(super) const FORMAT: &str = "apportion-run/7";
 
-/// How a run came about: the only part of the results that differs if it is run again.
+/// The circumstances of a run: the only part of the results that differs when it is repeated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// Of the program.
+    /// The version of the program.
     pub version: String,
     /// The commit of its sources, with `+` if they were changed; empty if it was not built from a repository.
     pub commit: String,
     /// Hash of the sources that results depend on.
     pub build: String,
-    /// What it was built for, and how, such as `x86_64-unknown-linux-gnu release`.
+    /// The target and profile of its build, for example `x86_64-unknown-linux-gnu release`.
     pub target: String,
     /// The name of the machine.
     pub host: String,
-    /// Its kernel.
+    /// The kernel of the machine.
     pub kernel: String,
     /// The command line.
     pub command: Vec<String>,
@@ -33,11 +33,11 @@ pub struct Provenance {
     pub reused: u64,
     /// Time from the start to the end of the run, s.
     pub wall_s: f64,
-    /// Time on all cores, s; null where the system does not say.
+    /// CPU time on all cores, s; null if the system does not report it.
     pub cpu_s: Option<f64>,
 }
 
-/// What `run.json` holds.
+/// The content of `run.json`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) format: String,
@@ -67,40 +67,41 @@ pub(super) struct HeadPoint {
     pub(super) measure_from_s: f64,
     pub(super) measured_s: f64,
     pub(super) sample_s: f64,
-    /// When its only replication was cut, in simulated time, and when it would have ended; absent if it was not.
+    /// The simulated time at which its only replication was cut, and when it would have ended; absent if it
+    /// was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cut_s: Option<[f64; 2]>,
-    /// Of each replication in real time; empty for simulations.
+    /// Timekeeping of each replication in real time; empty for simulations.
     in_real_time: Vec<HeadTimekeeping>,
 }
 
-/// How well a replication kept real time.
+/// Timekeeping of a replication in real time.
 #[derive(Serialize, Deserialize)]
 struct HeadTimekeeping {
     seed: String,
     valid: bool,
-    /// How often it was run.
+    /// Number of attempts.
     attempts: u64,
     lateness_mean_ms: f64,
     lateness_p50_ms: Option<f64>,
     lateness_p99_ms: Option<f64>,
-    /// Of applications of our own.
+    /// Lateness of the writes of our applications.
     writes_p99_ms: Option<f64>,
     limit_mean_ms: Option<f64>,
     limit_p99_ms: f64,
     /// Shares of the time of all cores.
     cpu: Option<CpuUse>,
-    /// Shares of the measured part, of the thread that moved packets and of that of our own applications.
+    /// Shares of the measured part, for the thread that moved packets and for that of our applications.
     packets: Option<ThreadUse>,
     applications: Option<ThreadUse>,
-    /// What made it late; null if it was not.
+    /// The cause of lateness; null if it was not late.
     cause: Option<Cause>,
     real_time_scheduling: bool,
     locked_memory: bool,
 }
 
 impl HeadPoint {
-    /// Where its replication was cut.
+    /// Where the replication was cut.
     pub(super) fn cut(&self) -> Option<Cut> {
         let [at, stop] = self.cut_s?.map(|seconds| Time::ZERO + Span::from_secs_f64(seconds.max(0.0)));
         Some(Cut { at, stop })
@@ -139,14 +140,14 @@ impl Head {
 }
 
 impl Head {
-    /// Why the replication of a point with this seed does not count, if so.
+    /// Why the replication of a point with this seed is not valid, if so.
     pub(super) fn fault(&self, label: &str, seed: &str) -> Option<String> {
         let of = fault_of(label, seed);
         self.faults.iter().find_map(|fault| fault.strip_prefix(&of)).map(ToOwned::to_owned)
     }
 }
 
-/// As tables have it.
+/// Milliseconds, rounded as in tables.
 fn ms(span: Span) -> f64 {
     round6(units::ms(span))
 }

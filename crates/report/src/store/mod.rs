@@ -1,12 +1,12 @@
-//! The store: a folder for each run, in the folder that was asked for: `DIR/1`, `DIR/2` and so on. Nothing is overwritten.
+//! The store: a folder for each run, in the given folder: `DIR/1`, `DIR/2` and so on. Nothing is overwritten.
 //!
-//! A run is written to a hidden folder, which gets its name when all is in it: a write that fails or is interrupted leaves nothing.
-//! Tables are Parquet files, one for each type of [rows](crate::rows); people open CSV files too, so a run that is not long
-//! has the most used tables as both. `run.json` says what was run.
+//! A run is written to a hidden folder, which gets its name when it is complete: a write that fails or is
+//! interrupted leaves nothing. Tables are Parquet files, one for each type of [rows](crate::rows). Runs that
+//! are not long also have the most used tables as CSV files, for people. `run.json` describes the run.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `folder` | which folder a run gets, and how it appears as a whole |
+//! | `folder` | the folder of a run, which appears as a whole |
 //! | `head` | `run.json` |
 //! | `parquet` | a table as a file, written and read row by row |
 //! | `write` | a run that is written as it goes on |

@@ -1,6 +1,6 @@
 //! Tables as Parquet files: columns of the [rows](crate::rows) by name, texts with dictionaries, pages compressed by LZ4.
 //!
-//! The key-value metadata of a file has the unit of each column that has one, under `unit:COLUMN`.
+//! The key-value metadata of a file has the units of columns, under `unit:COLUMN`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,21 +23,22 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::rows::{Cell, Column, Kind, Row};
 
-/// Rows of a row group, at most. Chosen: some 20 MB of memory for the widest table, and large enough to compress well.
+/// Maximum of rows in a row group. Chosen: some 20 MB of memory for the widest table, and large enough to
+/// compress well.
 const GROUP: usize = 1 << 16;
 
-/// A table that is being written, row by row.
+/// Writes a table, row by row.
 pub(super) struct TableWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Values>,
-    /// Rows that are not in the file yet.
+    /// Number of rows that are not in the file yet.
     rows: usize,
 }
 
-/// The cells of a column, as Parquet writes them.
+/// The cells of a column, in Parquet's form.
 struct Values {
     cells: Cells,
-    /// For a column whose cells may be missing: 1 where there is one, 0 where it is missing.
+    /// For a column whose cells may be missing: 1 for a cell, 0 for a missing one.
     present: Option<Vec<i16>>,
 }
 
@@ -88,7 +89,7 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and returns what was written to.
+    /// Writes the rest and returns the writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         if self.rows > 0 {
             self.write_group()?;
@@ -119,7 +120,7 @@ impl Values {
                 let same = all.last().filter(|last| last.data() == text.as_bytes()).cloned();
                 all.push(same.unwrap_or_else(|| text.into()));
             }
-            // Parquet has unsigned integers as the same bits.
+            // Parquet stores unsigned integers as the same bits.
             (Cells::Integer(all), Cell::Integer(number)) => all.push(number.cast_signed()),
             (Cells::Number(all), Cell::Number(number)) => all.push(number),
             (Cells::Flag(all), Cell::Flag(flag)) => all.push(flag),
@@ -224,12 +225,12 @@ impl<R: Row> Iterator for Rows<R> {
     }
 }
 
-/// The crate panics on some files that no writer makes: such a file is refused like others.
+/// The crate panics on some malformed files that no writer produces; such a file is refused like others.
 fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| "it is damaged".to_owned())
 }
 
-/// A cell; none of another type or if it is not a finite number.
+/// A cell; none if it has another type or is not a finite number.
 fn cell(field: &Field) -> Option<Cell<'_>> {
     Some(match field {
         Field::Null => Cell::Missing,

@@ -1,4 +1,4 @@
-//! A run that is read back: as far as it can be compared and drawn, or all its tables.
+//! Reads a run: the data for comparisons and figures, or all its tables.
 
 use std::io::{self, Seek as _, Write};
 use std::iter::Peekable;
@@ -20,27 +20,27 @@ use crate::rows::{
 };
 use crate::run_results::{Cut, PointResults, RunResults};
 
-/// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
+/// Maximum bytes of a `run.json`. Chosen: ten thousand points of a thousand seeds take 250 MB.
 const MAX_HEAD: u64 = 512 << 20;
-/// Longest table that is read, in bytes. Chosen: tens of millions of rows.
+/// Maximum bytes of a table. Chosen: tens of millions of rows.
 const MAX_TABLE: u64 = 2 << 30;
 
 const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`";
 
-/// A run read back, as far as it can be compared.
+/// The data of a stored run for comparisons and figures.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    /// The folder it was read from.
+    /// The run's folder.
     pub folder: PathBuf,
-    /// The title of its scenario.
+    /// The title of the scenario.
     pub title: String,
     /// Hash of the scenario.
     pub hash: String,
-    /// False if it was interrupted.
+    /// False if the run was interrupted.
     pub complete: bool,
-    /// Where its replication was cut, if it was interrupted before any had ended.
+    /// Where the replication was cut, if the run was interrupted before any had ended.
     pub cut: Option<Cut>,
-    /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
+    /// Reasons why replications are not valid, each with point and seed; empty if all are valid.
     pub faults: Vec<String>,
     /// The planned seeds.
     pub seeds: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct StoredRun {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredPoint {
     pub(crate) label: String,
-    /// In what it differs from others: path and value.
+    /// The settings in which it differs from others: path and value.
     pub(crate) settings: Vec<(String, String)>,
     /// When the measured part begins, in seconds.
     pub(crate) measure_from_s: f64,
@@ -161,14 +161,14 @@ fn number(folder: &Path, seed: &str) -> Result<u64, LoadError> {
     })
 }
 
-/// The tables that have rows for each replication.
+/// The tables with rows for each replication.
 struct Tables {
     flows: Replications<FlowRow>,
     links: Replications<LinkRow>,
     completions: Replications<CompletionRow>,
     media: Replications<MediaRow>,
     statistics: Replications<StatisticRow>,
-    /// Those that no metric is of, if they are read.
+    /// Tables that no metric needs, if they are read.
     others: Option<OtherTables>,
 }
 
@@ -197,7 +197,7 @@ impl Tables {
         })
     }
 
-    /// Calls `each` with the replications of a point, which are the next of each table.
+    /// Calls `each` with the replications of a point, which come next in each table.
     fn replications(
         &mut self,
         point: &HeadPoint,
@@ -244,7 +244,7 @@ impl Tables {
     }
 }
 
-/// A table replication by replication.
+/// Reads a table replication by replication.
 struct Replications<R: Row> {
     path: PathBuf,
     rows: Peekable<Rows<R>>,
@@ -252,7 +252,7 @@ struct Replications<R: Row> {
     is_complete: bool,
     /// The label of the last point, and rows of its first replication.
     first: Option<(String, usize)>,
-    /// Rows that were read.
+    /// Number of rows read.
     read: u64,
 }
 
@@ -270,7 +270,7 @@ impl<R: Row> Replications<R> {
         LoadError { path: self.path.clone(), cause, hint: AGAIN }
     }
 
-    /// The rows of a replication: those that follow, as far as they are of it.
+    /// The rows of a replication, which come next.
     fn take(&mut self, label: &str, seed: u64) -> Result<Vec<R>, LoadError> {
         let is_of = |row: &R| matches!(row.cells()[..], [Cell::Text(of), Cell::Integer(is), ..] if (of, is) == (label, seed));
         let mut all = Vec::new();
@@ -293,7 +293,7 @@ impl<R: Row> Replications<R> {
         Ok(all)
     }
 
-    /// Makes sure that no row is left.
+    /// Checks that no row is left.
     fn end(&mut self) -> Result<(), LoadError> {
         match self.rows.next() {
             None => Ok(()),
@@ -310,7 +310,7 @@ impl<R: Row> Replications<R> {
     }
 }
 
-/// Opens a table of the folder of a run: its path and its rows. What is not as it was written is not looked at.
+/// Opens a table in the folder of a run: its path and its rows. A file whose hash differs is refused.
 fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), LoadError> {
     let path = folder.join(format!("{}.parquet", R::TABLE));
     let open = || {
@@ -332,7 +332,7 @@ fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), 
     }
 }
 
-/// The series of a run, of the first replication of each of these points.
+/// The series of a run, for the first replication of each of these points.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -359,10 +359,10 @@ pub enum ExportError {
     /// There is no such table.
     #[error("`{0}` is no table{guess}; the tables are {tables}", guess = did_you_mean(.0, TABLES), tables = TABLES.join(", "))]
     Unknown(String),
-    /// It cannot be read.
+    /// The table cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It cannot be written.
+    /// The table cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! A run that is written as it goes on.
+//! Writes a run as it proceeds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,21 +19,21 @@ use crate::rows::{
 };
 use crate::run_results::{PointResults, RunResults};
 
-/// What the folder of a run holds.
+/// The content of a run's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The tables of flows, links, completions, media and statistics as CSV files too.
+    /// Whether the tables of flows, links, completions, media and statistics are CSV files too.
     pub csv: bool,
-    /// The tables over time: series and allocations. Without them these tables are empty.
+    /// Whether there are tables over time: series and allocations. Otherwise these tables are empty.
     pub intervals: bool,
 }
 
 impl Contents {
-    /// Replications from which on there are neither CSV files nor tables over time by default. Chosen: series take 97 % of the room,
-    /// and thousands of them are not looked at one by one.
+    /// Number of replications from which on a run has no CSV files and no tables over time by default.
+    /// Chosen: series take 97 % of the space, and thousands of them are too many to view.
     pub const LONG: u64 = 1_000;
 
-    /// What a run of so many replications, over all points, has by default.
+    /// The default content for a run of this many replications over all points.
     #[must_use]
     pub const fn of(replications: u64) -> Self {
         let is_short = replications <= Self::LONG;
@@ -49,7 +49,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a run in the folder `out`.
+    /// Starts a run in the folder `out`.
     ///
     /// # Errors
     /// As [`check`](super::check), and if a file cannot be written.
@@ -73,13 +73,13 @@ impl Writer {
         self.staging.path()
     }
 
-    /// What it is to hold.
+    /// The content of the folder.
     #[must_use]
     pub const fn contents(&self) -> Contents {
         self.contents
     }
 
-    /// Adds a replication: those of a run come by point, in the order of the sweep, then in the order of seeds.
+    /// Adds a replication. Replications come by point, in the order of the sweep, then in the order of seeds.
     ///
     /// # Errors
     /// If a table cannot be written.
@@ -99,8 +99,8 @@ impl Writer {
         }
     }
 
-    /// Writes what is left: the phase sensitivity, `run.json` and the report of `run`, whose replications were all added. The folder gets its
-    /// name, which is returned.
+    /// Writes the rest: the phase sensitivity, `run.json` and the report of `run`, all of whose replications
+    /// were added. Gives the folder its name, which is returned.
     ///
     /// # Errors
     /// If a file cannot be written; there is no folder then.
@@ -145,13 +145,13 @@ impl Writer {
     }
 }
 
-/// A numbered folder for files that are no run, which appears with all of them or not at all.
+/// A numbered folder for files other than a run, which appears with all of them or not at all.
 pub struct Folder {
     staging: Staging,
 }
 
 impl Folder {
-    /// One in the folder `out`.
+    /// Creates one in the folder `out`.
     ///
     /// # Errors
     /// As [`check`](super::check).
@@ -159,7 +159,7 @@ impl Folder {
         Ok(Self { staging: Staging::create(out)? })
     }
 
-    /// Writes a file, in folders that are made if need be.
+    /// Writes a file, in folders that are created if needed.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -195,7 +195,8 @@ impl Folder {
     }
 }
 
-/// Writes a run below `out` and returns its folder. All its outcomes are held, or the rows of a long one, whose report has no details.
+/// Writes a run below `out` and returns its folder. All outcomes must be held, or the rows of a long run,
+/// whose report has no details.
 ///
 /// # Errors
 /// If they are not held, or a file cannot be written; there is no folder then.
@@ -256,7 +257,7 @@ impl TableFiles {
     }
 }
 
-/// What is written to, with the hash of what was written.
+/// A writer that hashes the bytes written.
 pub(super) struct Hashed<W> {
     inner: W,
     hash: Sha256,
@@ -285,7 +286,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// A CSV table with its header, which is there even without rows.
+/// A CSV table with its header, which it has even without rows.
 pub(super) fn csv_writer<R: Row, W: Write>(out: W) -> io::Result<csv::Writer<W>> {
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
     csv.write_record(R::COLUMNS.iter().map(|column| column.name)).map_err(cause)?;

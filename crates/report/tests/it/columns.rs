@@ -1,4 +1,4 @@
-//! The page of results lists every column of every table.
+//! The page of results must list every column of every table.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,10 +14,10 @@ const PAGE: &str = "../../docs/results.md";
 const BEGIN: &str = "<!-- Columns: written by the test `columns` of crates/report with WRITE=1. -->\n";
 const END: &str = "<!-- End of columns. -->\n";
 
-/// Most tables begin with these; the page describes them once.
+/// The first columns of most tables; the page describes them once.
 const COMMON: [&str; 2] = ["point", "seed"];
 
-/// The columns of a table as Markdown, without those that are common.
+/// The columns of a table as Markdown, without the common ones.
 fn columns<R: Row>() -> String {
     let mut text = format!("\n### {}\n\n| column | type | unit | |\n|---|---|---|---|\n", R::TABLE);
     for column in R::COLUMNS.iter().filter(|column| !COMMON.contains(&column.name)) {

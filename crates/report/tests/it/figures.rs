@@ -1,5 +1,5 @@
-//! What the figures of pages show, against the tables: values are read back from shapes, by the labels of axes. Each check also meets a page
-//! of other numbers, and must fail there.
+//! Checks the figures of pages against the tables: values are read back from shapes, by the labels of axes.
+//! Each check must also fail on a page with other numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::synthetic::{DRR, FIFO, Made, point, quickstart, run, ten_and_one};
 #[derive(Default)]
 struct Svg {
     texts: Vec<Text>,
-    /// Opaque ones: left, top, width, height.
+    /// Opaque rectangles: left, top, width, height.
     boxes: Vec<[f64; 4]>,
     dots: Vec<(f64, f64)>,
-    /// With their colours.
+    /// Lines with their colours.
     lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -91,7 +91,7 @@ impl Svg {
         if found { Ok(()) } else { Err(format!("`{wanted}` is not written")) }
     }
 
-    /// Whether these stand below each other.
+    /// Whether these names stand below each other.
     fn are_named(&self, names: &[String]) -> Result<(), String> {
         let place = |name: &String| self.texts.iter().find(|text| text.text == *name).map(|text| text.y);
         let places: Option<Vec<f64>> = names.iter().map(place).collect();
@@ -100,14 +100,14 @@ impl Svg {
     }
 }
 
-/// What the label of an axis says.
+/// The value of an axis label.
 fn tick(text: &str) -> Option<f64> {
     let text = text.trim_end_matches(" ms").trim_end_matches(" s");
     let (digits, factor) = text.strip_suffix('k').map_or((text, 1.0), |digits| (digits, 1e3));
     Some(digits.parse::<f64>().ok()? * factor)
 }
 
-/// Two labels of an axis: where they are, and what they say.
+/// Two labels of an axis: their places and values.
 struct Axis {
     first: (f64, f64),
     last: (f64, f64),
@@ -130,7 +130,7 @@ impl Axis {
         }
     }
 
-    /// That a place means `value`, but for two pixels.
+    /// Checks that a place means `value`, within two pixels.
     fn is(&self, at: f64, value: f64, what: &str) -> Result<(), String> {
         let ends = [self.value(at - 2.0), self.value(at + 2.0)];
         let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
@@ -219,7 +219,8 @@ fn swept(settings: &[&[(&str, &str)]]) -> RunResults {
     run("swept", &[7], (0..).zip(settings).map(made).collect())
 }
 
-/// Whether the page of a run shows what its tables hold, and that of another run does not.
+/// Checks that the page of a run shows the numbers of its tables, and that the page of another run fails the
+/// check.
 fn shows(make: impl Fn() -> RunResults, check: impl Fn(&str, &Tables) -> Result<(), String>) {
     let tables = Tables::of(&make());
     check(&page(&make()), &tables).unwrap();
@@ -290,7 +291,7 @@ fn stacks_are_the_drops_and_marks_of_the_table_of_links() {
             svg.are_named(&tables.bottlenecks().map(|row| row["point"].clone()).collect::<Vec<_>>())?;
             for row in tables.bottlenecks() {
                 let mut sum = 0.0;
-                // What is less than a pixel cannot be read back.
+                // A part of less than a pixel cannot be read back.
                 let drawn = parts.next().ok_or("a row is missing")?;
                 let counts = columns.map(|column| of(row, column));
                 let is_seen = |count: &&f64| **count > axis.value(axis.first.0 + 2.0) - axis.first.1;
@@ -439,7 +440,7 @@ fn histograms_count_the_flows_of_the_table() {
                 let count = shares.iter().filter(|share| ends.contains(share)).count() as f64;
                 let drawn = up.value(*y).round();
                 counted += drawn;
-                // A share within a pixel of an end may be in the bin next to it.
+                // A share within a pixel of an end may be in the adjacent bin.
                 if (drawn - count).abs() > 1.0 {
                     return Err(format!("{count} flows of {ends:?} are drawn as {drawn}"));
                 }

@@ -1,4 +1,4 @@
-//! Sentences say what intervals bear out, and else that nothing is known.
+//! Sentences report differences that intervals support, and else that they are not distinguishable.
 
 use apportion_report::{PointResults, summary};
 
@@ -18,7 +18,7 @@ fn flow(got_kbit: u64) -> Made {
     }
 }
 
-/// A point whose flow got so much in each replication.
+/// A point whose flow had these throughputs in its replications.
 fn got(discipline: &Discipline, kbit: &[u64]) -> PointResults {
     let each = kbit.iter().zip(SEEDS).map(|(kbit, seed)| point(discipline, &[flow(*kbit)], &[seed]));
     let all: Vec<PointResults> = each.collect();
@@ -36,13 +36,13 @@ fn lead(points: &[PointResults], seeds: usize) -> String {
 
 #[test]
 fn shares_are_compared_beyond_their_intervals_alone() {
-    // Apart from each other by far more than the 3 % that replications differ.
+    // Apart by far more than the 3 % by which replications differ.
     let apart = lead(&[got(&DRR, &[1_000; 4]), got(&FIFO, &[400; 4])], 4);
     assert!(
         apart.contains("of its entitlement with queue=drr, but 39 % with queue=fifo (4 seeds)."),
         "{apart}"
     );
-    // Of the same means, but between 0.1 and 0.7 from one replication to another.
+    // The same means, but between 0.1 and 0.7 from one replication to another.
     let alike = lead(&[got(&DRR, &[1_000, 300, 1_000, 300]), got(&FIFO, &[100, 700, 100, 700])], 4);
     let told = "What the worst-off flow gets of its entitlement is not distinguishable between points: ";
     assert!(alike.starts_with(told) && alike.contains(" ± ") && alike.contains("(4 seeds)."), "{alike}");

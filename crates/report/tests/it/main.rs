@@ -1,4 +1,4 @@
-//! What is stored of runs, and the pages and figures that are made of it.
+//! Stored runs, and their pages and figures.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

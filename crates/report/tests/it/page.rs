@@ -1,4 +1,4 @@
-//! The report as a reader and a browser get it.
+//! The report as readers and browsers see it.
 
 use apportion_core::units::Span;
 use apportion_report::{RunResults, json_lines, page, summary};
@@ -163,15 +163,14 @@ fn sentences_follow_the_numbers() {
     let hog = point(&FIFO, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);
     let fair = point(&DRR, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
-    // The ten TCP flows share 1.95 Mb/s, give or take the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5
-    // %.
+    // The ten TCP flows share 1.95 Mb/s, within the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5 %.
     assert!(text.contains("queue=fifo: udp took 7."), "{text}");
     assert!(text.contains("times its entitlement; 10 tcp flows got only 22 % of theirs"), "{text}");
     assert!(text.contains("queue=drr: Every flow is within "), "{text}");
     assert!(text.contains("of its entitlement with queue=drr, but "), "{text}");
 
-    // Within one group the flows are reported separately: an equal share of 0.33 Mb/s is 330/645 = 51 % for the
-    // heaviest of thirty and 330/21 = 15.7 times for the lightest, give or take the made-up 3 %.
+    // Within one group the flows are reported separately: an equal share of 0.33 Mb/s is 330/645 = 51 % for
+    // the heaviest of thirty and 330/21 = 15.7 times for the lightest, within the made-up 3 %.
     let text = summary(&thirty(&[7]));
     assert!(text.contains("queue=fifo: The flows get from 53 % (bulk.30) to 16.0 times"), "{text}");
 
@@ -219,7 +218,7 @@ fn shares_of_what_is_due_are_shown_over_time_with_events() {
     let summary = summary(&run);
     assert!(summary.contains(" of its due from "), "{summary}");
     assert!(summary.lines().count() <= 25, "{summary}");
-    // What is due varies, so there is no level of it; without dues there is no such figure.
+    // The entitlement varies, so it is not drawn as a level; without dues there is no such figure.
     let plain = page(&quickstart(&[7]));
     assert!(plain.contains("class=\"level\"") && !page(&run).contains("class=\"level\""));
     assert!(!plain.contains("what is due at the time"));
@@ -353,7 +352,7 @@ fn without_series_and_delays_of_flows_curves_of_links_have_all_of_the_time_and_n
     }
     let with = page(&quickstart(&[7]));
     let html = page(&many);
-    // The last label of the axis of time.
+    // The last label of the time axis.
     let last = |html: &str| {
         let queue = html.split_once("packets</b></figcaption>").unwrap().1.split_once("</svg>").unwrap().0;
         let mut labels = queue.split('<').filter_map(|part| part.split_once('>')?.1.strip_suffix(" s"));

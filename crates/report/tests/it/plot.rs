@@ -120,7 +120,8 @@ fn what_cannot_be_drawn_is_refused_with_its_reason() {
         assert_eq!(refused(&path, &request(Kind::Sweep)), text);
     }
 
-    // What is missing has its own reason: flows without series, links that are not watched, a long run without series.
+    // Each kind of missing data has its own reason: flows without series, links that are not watched, a long
+    // run without series.
     let mut crowd = weighted(&[7]);
     crowd.points[0].outcomes[0].flows.iter_mut().for_each(|flow| flow.series.clear());
     for link in &mut crowd.points[0].outcomes[0].links {

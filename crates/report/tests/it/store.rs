@@ -1,4 +1,4 @@
-//! The results folder: what is in it, what replaces what, and what is refused.
+//! The results folder: its content, replacements, and refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn what_was_not_measured_is_empty_and_no_zero() {
         let column = names.iter().position(|column| *column == name).unwrap();
         assert_eq!([rows[0][column], rows[1][column]], ["", zero], "{name}");
     }
-    // Such a table reads back.
+    // Such a table can be read.
     assert!(load(dir.path()).is_ok());
 }
 
@@ -198,7 +198,7 @@ fn a_folder_without_write_permission_is_named() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
-    // The superuser may write anyway; then there is nothing to see here.
+    // The superuser may write anyway; then there is nothing to test.
     if fs::write(dir.path().join("probe"), "").is_err() {
         let message = try_write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
         assert!(message.contains("make it writable or choose another folder"), "{message}");
@@ -269,7 +269,7 @@ fn tables_and_run_json_must_agree() {
     assert!(more.contains("run.json has no replication of point `` with seed 8 here"), "{more}");
 }
 
-/// A file that no writer makes, with the hash of what is in it, is an error or has other values.
+/// A malformed file that no writer produces, with a matching hash, is refused or has other values.
 #[test]
 fn no_bytes_of_a_table_are_a_panic() {
     let dir = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn the_page_of_a_comparison_has_the_rows_of_the_text() {
     let comparison = compare(&runs).unwrap();
     let page = comparison.page(&runs);
     assert!(page.contains("<th scope=\"row\">stop</th><td>60s</td><td>&lt;b&gt;9s</td>"), "{page}");
-    // Every row of the text, in its words.
+    // Every row of the text, with its words.
     let text = comparison.to_string();
     for line in text.lines().filter(|line| line.contains("ms  ")) {
         let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
@@ -344,7 +344,7 @@ fn the_page_of_a_comparison_has_the_rows_of_the_text() {
         assert!(page.matches(&format!("</span>{run}")).count() > 8);
         assert_eq!(page.matches(&format!("<br/>{run}")).count(), 4);
     }
-    // What one run has alone is named, and not drawn.
+    // Points that only one run has are named, and not drawn.
     let mut other = changed;
     other.points.retain(|point| point.label != DRR.label);
     write(&second, &other);
@@ -352,7 +352,7 @@ fn the_page_of_a_comparison_has_the_rows_of_the_text() {
     let page = compare(&runs).unwrap().page(&runs);
     assert!(page.contains("<p>Only [1] has queue=drr.</p>") && !page.contains("<p>Only [2] "), "{page}");
     assert_eq!(page.matches("<br/>[1] ").count(), 3);
-    // Runs of a single point each, whatever these are called.
+    // Runs of a single point each, with any labels.
     for (folder, kind) in [(&first, &FIFO), (&second, &DRR)] {
         let single = run("one", &[7], vec![point(kind, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7])]);
         write(folder, &single);
@@ -389,7 +389,7 @@ fn metrics_are_tables_of_latex_as_in_the_comparison() {
         );
     }
     assert!(line("throughput\\_mbps/tcp").contains(" $\\pm$ "), "{text}");
-    // Seven points take two tables; what was interrupted or is not valid is said in a comment.
+    // Seven points take two tables; a comment notes an interrupted or invalid run.
     let mut more = quickstart(&[7]);
     more.complete = false;
     for label in ["5", "6", "[7]"] {
@@ -397,7 +397,7 @@ fn metrics_are_tables_of_latex_as_in_the_comparison() {
         more.points.iter_mut().last().unwrap().label = label.to_owned();
     }
     write(dir.path(), &more);
-    // The folder itself stands for the last run that is complete.
+    // The folder itself stands for the last complete run.
     let text = latex::of_run(&load(&dir.path().join("2")).unwrap());
     assert_eq!(text.matches("\\begin{tabular}").count(), 2);
     assert!(text.contains("% One seed: there are no intervals.\n% The run was interrupted"), "{text}");
@@ -438,7 +438,7 @@ fn completion_times_are_those_of_all_transfers_of_a_group() {
 fn runs_that_differ_are_distinguished() {
     let dir = tempfile::tempdir().unwrap();
     let mut stored = Vec::new();
-    // Single points match although they are called differently.
+    // Single points match although their labels differ.
     for (name, discipline, udp) in [("a", FIFO, 8_000), ("b", DRR, 910)] {
         let seeds = [7, 8, 9];
         let out = dir.path().join(name);
@@ -475,7 +475,7 @@ fn runs_without_a_common_point_are_not_compared() {
     let end = "`rate=11Mbit`, `rate=12Mbit`, 2 more; run both with the same alternatives";
     let start = "`plain` and `sweep` have no point in common: the points of the first are one without a name, those of the second `rate=1Mbit`, ";
     assert!(error.starts_with(start) && error.ends_with(end), "{error}");
-    // One that is common is enough; each run must have one.
+    // One common point is enough; each run must have one.
     assert!(!compare(&[sweep.clone(), other.clone()]).unwrap().rows.is_empty());
     assert!(compare(&[sweep, other, plain]).is_err());
 }

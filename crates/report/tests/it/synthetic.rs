@@ -1,5 +1,5 @@
-//! Made-up runs with plausible numbers, for tests and for looking at the report. Deterministic, nothing is
-//! simulated.
+//! Made-up runs with plausible numbers, for tests and for viewing the report. Deterministic, without
+//! simulation.
 #![allow(dead_code, reason = "each test and example uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use apportion_runtime::outcome::{
     Allocation, Completion, Count, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
 };
 
-/// What a made-up flow gets.
+/// A made-up flow.
 #[derive(Clone)]
 pub struct Made {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct Made {
     pub short: bool,
 }
 
-/// A made-up discipline: what it does to its queue.
+/// A made-up discipline, with the effects on its queue.
 pub struct Discipline {
     pub label: &'static str,
     pub queue: f64,
@@ -257,8 +257,7 @@ pub fn ten_and_one(udp_kbit: u64, bias: f64, swing: f64, delay_ms: f64) -> Vec<M
     flows
 }
 
-/// What the flows of each replication were due: twice as much from 30 s on, when something happened, and nothing to the first
-/// flow from 40 to 45 s.
+/// Adds entitlements: twice as much from 30 s on, at an event, and none for the first flow from 40 to 45 s.
 pub fn with_dues(mut run: RunResults) -> RunResults {
     for point in &mut run.points {
         let due = |flow: usize, info: &FlowInfo| {
