@@ -1,11 +1,11 @@
 //! The connections of the flows of a scenario.
 //!
-//! A flow is one connection, or as many as it has `connections`, or one per arrival of a source of short
-//! flows. Connections are numbered in the scenario's order. What disciplines see is another number, the id:
-//! all connections of a flow share one, since papers mean an aggregate where they give ten flows of 15
-//! connections one label, guarantee and weight each (Pelsser 2002); only short flows and those of web users have one each. Ids
-//! follow the scenario's order too, without gaps, so that tables by id are as small as they can be. Without
-//! flows of several connections both numbers are the same.
+//! A flow is one connection, or as many as its key `connections` says, or one per arrival of a source of
+//! short flows. Connections are numbered in the scenario's order. Disciplines see another number, the id. All
+//! connections of a flow share one id, because papers mean an aggregate where they give ten flows of 15
+//! connections one label, guarantee and weight each (Pelsser 2002); only short flows and those of web users
+//! have one each. Ids follow the scenario's order too, without gaps, so that tables by id are as small as
+//! possible. Without flows of several connections both numbers are equal.
 
 use std::ops::Range;
 
@@ -19,29 +19,29 @@ use crate::source::web::Arrivals;
 use crate::source::{Generator, Write};
 use apportion_scenario::model::{Flow, Scenario, ShortFlows, Source, Start};
 
-/// What a connection sends.
+/// The workload of a connection.
 #[derive(Debug)]
 pub enum Workload {
-    /// Without end.
+    /// An endless transfer.
     Greedy,
-    /// This many bytes, at the start.
+    /// A file of this size, at the start.
     File(Bytes),
-    /// What its source writes.
+    /// The writes of a source.
     Writes(Box<Writes>),
-    /// What the users of the source of web pages with this number ask for.
+    /// The pages that users of this source of web pages request.
     Web(u32),
-    /// What it takes for a player or a call, which react to delay and loss.
+    /// A player or a call, which reacts to delay and loss.
     Media(Box<MediaWorkload>),
-    /// Nothing more: its file has arrived.
+    /// None: the file has arrived.
     Arrived,
 }
 
 /// The writes of a source.
 #[derive(Debug)]
 pub struct Writes {
-    /// Makes them.
+    /// The generator of the writes.
     pub generator: Generator,
-    /// The one that comes next.
+    /// The next write.
     pub pending: Option<Write>,
 }
 
@@ -50,25 +50,25 @@ pub struct Writes {
 pub struct MediaWorkload {
     /// Both of its ends.
     pub media: Media,
-    /// When the timer is called for which a backend has an event; [`Time::MAX`] if there is none.
+    /// When the timer of a backend's pending event fires; [`Time::MAX`] if there is none.
     pub armed: Time,
 }
 
-/// A connection to be made.
+/// A connection to open.
 #[derive(Debug)]
 pub struct Planned {
     /// The index of its flow in the scenario.
     pub flow: u32,
-    /// Its id for disciplines, perhaps shared with others.
+    /// Its id for disciplines, possibly shared with others.
     pub id: FlowId,
     pub start: Time,
-    /// When its source falls silent.
+    /// When the source stops.
     pub stop: Time,
-    /// What it sends.
+    /// The workload.
     pub workload: Workload,
 }
 
-/// Which connections and ids a flow has.
+/// The connections and ids of each flow.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     /// The first connection of each flow of the scenario, and the number of connections.
@@ -85,7 +85,7 @@ pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
     for (number, flow) in (0..).zip(&scenario.flows) {
         let first_id = numbers.enter(&all);
         if let Source::Web(web) = &flow.source {
-            // One at least, so that every flow has a connection.
+            // At least one, so that every flow has a connection.
             let seats = Arrivals::of(flow, web, scenario.stop, seed).seats().max(1);
             let start = start(flow, 0, seed);
             let stop = flow.stop.unwrap_or(scenario.stop);
@@ -105,7 +105,7 @@ pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
     (all, numbers)
 }
 
-/// Adds those of `flow`, which has this number and first id.
+/// Adds the connections of `flow`, which has this number and first id.
 fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end: Time, seed: u64) {
     let stream = |purpose: &str, member: u32| stream(flow, purpose, member, seed);
     let start = |member: u32| start(flow, member, seed);
@@ -128,7 +128,8 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
     }
 }
 
-/// A stream of a connection of `flow`. The first connection has the names that the only one of a flow has.
+/// A random stream of a connection of `flow`. The first connection has the names that the only one of a flow
+/// has.
 fn stream(flow: &Flow, purpose: &str, member: u32, seed: u64) -> Stream {
     match member {
         0 => Stream::named(seed, format_args!("flow.{}.{purpose}", flow.stream())),
@@ -148,7 +149,7 @@ pub(crate) fn start(flow: &Flow, member: u32, seed: u64) -> Time {
 }
 
 impl Workload {
-    /// For a flow of the scenario. A source that writes is asked for its first write when it starts.
+    /// The workload of a flow of the scenario. A source that writes produces its first write at the start.
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Self {
         match source {
@@ -166,7 +167,7 @@ impl Workload {
 }
 
 impl Numbers {
-    /// Notes where the next flow begins, or the end, behind `all`. Its first id.
+    /// Notes where the next flow begins, or the end, after `all`. Returns its first id.
     fn enter(&mut self, all: &[Planned]) -> u32 {
         let id = all.last().map_or(0, |connection| connection.id.0 + 1);
         self.first_connection.push(all.len() as u32);
@@ -186,15 +187,15 @@ impl Numbers {
         self.first_id[flow]..self.first_id[flow + 1]
     }
 
-    /// The flow of the scenario that has this id; none if no flow does.
+    /// The flow of the scenario with this id; none if there is none.
     #[must_use]
     pub fn flow_of(&self, id: FlowId) -> Option<usize> {
         let (&count, first) = self.first_id.split_last()?;
-        // The last flow that does not begin after it.
+        // The last flow that begins at or before it.
         first.partition_point(|&first| first <= id.0).checked_sub(1).filter(|_| id.0 < count)
     }
 
-    /// The flow of the scenario, by id.
+    /// The flow of the scenario for each id.
     #[must_use]
     pub fn flows_by_id(&self) -> Vec<u32> {
         let mut all = Vec::with_capacity(self.id_count());
@@ -204,19 +205,19 @@ impl Numbers {
         all
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     #[must_use]
     pub fn id_count(&self) -> usize {
         self.first_id.last().map_or(0, |&count| count as usize)
     }
 
-    /// Whether some connections share an id; if none do, connections and ids have the same numbers.
+    /// Whether some connections share an id; otherwise connections and ids have the same numbers.
     #[must_use]
     pub fn are_shared(&self) -> bool {
         self.first_id.last() < self.first_connection.last()
     }
 
-    /// Of each id what its flow of the scenario has.
+    /// For each id the value of `of` for its flow.
     pub fn by_id<T: Clone>(&self, scenario: &Scenario, of: impl Fn(&Flow) -> T) -> Vec<T> {
         let mut all = Vec::with_capacity(self.id_count());
         for (index, flow) in scenario.flows.iter().enumerate() {

@@ -1,15 +1,17 @@
-//! What the flows of a replication were due over time: the [entitlement](apportion_scenario::entitlement) with what really happened.
+//! The entitlements of the flows of a replication over time: the
+//! [entitlement](apportion_scenario::entitlement) with the events of that replication.
 //!
-//! A flow is due its share while it has something to send. Who had is known of a replication: its random starts, on periods and what
-//! sources write are drawn again from its seed, and transfers of finite size end when they did. Each connection of short flows counts
-//! as a flow. A source whose rate varies wants what it writes, as a mean over a second or more.
+//! A flow is entitled to its share while it has data to send. A replication shows when it had: random starts,
+//! on periods and writes of sources are drawn again from its seed, and transfers of finite size end when they
+//! did. Each connection of short flows counts as a flow. A source whose rate varies wants its writes, as a
+//! mean over a second or more.
 //!
-//! *A transfer stays entitled until its measured completion*, not until it would have completed if it had got what it was
-//! due. This is how generalised processor sharing is defined (Parekh, Gallager 1993): the link is divided among those that are
-//! backlogged. A transfer that is starved is due its share as long as it is there, so its share of what it is due is
-//! low; by the other definition it would be due its size whatever happened, and shares of transfers that
-//! complete would all be 1. And the others can have more only once it has really left. What is due then depends on the
-//! discipline where transfers are finite: who finishes early leaves more to others.
+//! *A transfer stays entitled until its measured completion*, not until it would have completed with its
+//! entitlement. This is the definition of generalised processor sharing (Parekh, Gallager 1993), which
+//! divides the link among backlogged flows. A starved transfer is entitled to its share while it lasts, so
+//! its share is low; by the other definition it would be entitled to its size in any case, and shares of
+//! transfers that complete would all be 1. The others can only get more once it has really left. Entitlements
+//! therefore depend on the discipline if transfers are finite: one that finishes early leaves more to others.
 //!
 //! Cost: that of [`Scenario::due`], and O(flows · samples · log) for the series.
 
@@ -26,20 +28,20 @@ mod offered;
 
 use offered::Bins;
 
-/// Events that are kept. Chosen: more are transfers, too many for anybody to adapt to each.
+/// Maximum of events that are kept. Chosen: more are transfers, too many to adapt to each.
 pub const EVENTS_MAX: usize = 100;
 
-/// What flows were due in one replication.
+/// The entitlements of flows in one replication.
 #[derive(Clone, Debug, Default)]
 pub struct Dues {
-    /// In the scenario's order.
+    /// Flows in the scenario's order.
     pub flows: Vec<FlowDue>,
-    /// What changed within the measured part, in order of time: changes that matter to what flows are due, and flows that join and leave. At most
-    /// [`EVENTS_MAX`]; of more, only changes.
+    /// Changes within the measured part, in order of time: changes that affect entitlements, and flows that
+    /// join and leave. At most [`EVENTS_MAX`]; if there are more, only changes.
     pub events: Vec<Event>,
 }
 
-/// What a flow was due.
+/// The entitlement of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct FlowDue {
     /// The mean over the measured part.
@@ -48,16 +50,16 @@ pub struct FlowDue {
     pub series: Vec<Rate>,
 }
 
-/// Something changed that matters to what flows are due.
+/// A change that affects entitlements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// What, such as `film joins` or `link wire: 5 Mb/s`; several at once separated by commas.
+    /// A description, for example `film joins` or `link wire: 5 Mb/s`; several at once separated by commas.
     pub what: String,
 }
 
-/// What flows were due in a replication of a scenario; none where nothing says how they divide, see
+/// The entitlements of flows in a replication of a scenario; none if the scenario does not define them, see
 /// [`Scenario::entitlements`].
 #[must_use]
 pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
@@ -85,7 +87,8 @@ pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
     Some(Dues { flows, events: events(scenario, &activity, begin) })
 }
 
-/// When the flows of a replication wanted what; without `bins` sources whose rate varies want their mean rate.
+/// What the flows of a replication wanted over time; without `bins` sources whose rate varies want their mean
+/// rate.
 fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<Vec<Phase>> {
     let (planned, numbers) = connections(scenario, outcome.seed);
     let of_flow = |(index, flow): (usize, &Flow)| {
@@ -97,9 +100,9 @@ fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<
                 let wants = |count: u32| Wants::Everything(if one { count.min(1) } else { count });
                 phases(transfers(members, outcome.flows.get(index), scenario.stop), wants)
             }
-            // A page is one as long as it loads; it can only be seen where it was loaded.
+            // A page counts while it loads, which is known only if it completed.
             Source::Web(web) if !web.is_probe => phases(pages(outcome.flows.get(index)), Wants::Everything),
-            // What changes within a sample no series can show.
+            // No series can show changes within a sample.
             Source::OnOff(OnOff { on, off, .. }) if on.mean + off.mean >= scenario.sample => {
                 phases(bursts(members, scenario.stop), Wants::Bursts)
             }
@@ -116,7 +119,7 @@ fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<
     scenario.flows.iter().enumerate().map(of_flow).collect()
 }
 
-/// Whether a source writes now more and now less.
+/// Whether the rate of a source varies.
 const fn varies(source: &Source) -> bool {
     matches!(
         source,
@@ -133,7 +136,7 @@ fn changes(scenario: &Scenario, index: usize) -> Vec<(Time, Rate)> {
     scenario.changes.iter().filter_map(of).collect()
 }
 
-/// From when to when each transfer of a flow was there.
+/// Begin and end of each transfer of a flow.
 fn transfers(members: &[Planned], outcome: Option<&FlowOutcome>, end: Time) -> Vec<(Time, Time)> {
     let mut took: BTreeMap<Time, Vec<Span>> = BTreeMap::new();
     for done in outcome.into_iter().flat_map(|flow| flow.earlier.iter().chain(&flow.completions)) {
@@ -143,13 +146,13 @@ fn transfers(members: &[Planned], outcome: Option<&FlowOutcome>, end: Time) -> V
     members.iter().map(|connection| (connection.start, until(connection.start))).collect()
 }
 
-/// From when to when each page was loaded.
+/// Begin and end of each page.
 fn pages(outcome: Option<&FlowOutcome>) -> Vec<(Time, Time)> {
     let all = outcome.into_iter().flat_map(|flow| flow.earlier.iter().chain(&flow.completions));
     all.map(|page| (page.start, page.start + page.took)).collect()
 }
 
-/// From when to when each connection of an on-off source was on.
+/// Begin and end of each on period of an on-off source's connections.
 fn bursts(members: &[Planned], end: Time) -> Vec<(Time, Time)> {
     let of = |connection: &Planned| match &connection.workload {
         Workload::Writes(writes) => writes.generator.on_periods(connection.stop.min(end)),
@@ -158,11 +161,11 @@ fn bursts(members: &[Planned], end: Time) -> Vec<(Time, Time)> {
     members.iter().flat_map(of).collect()
 }
 
-/// How many of these are there, from each time on at which that changes.
+/// The number of concurrent intervals, from each time at which it changes.
 fn phases(there: Vec<(Time, Time)>, wants: impl Fn(u32) -> Wants) -> Vec<Phase> {
     let mut steps: Vec<(Time, bool)> =
         there.into_iter().flat_map(|(from, to)| [(from, true), (to.max(from), false)]).collect();
-    // At the same time the one that joins comes first, so that a count never falls below zero.
+    // At the same time joins come first, so that a count never falls below zero.
     steps.sort_by_key(|&(at, joins)| (at, !joins));
     let mut count = 0u32;
     let mut all: Vec<Phase> = Vec::new();
@@ -176,7 +179,7 @@ fn phases(there: Vec<(Time, Time)>, wants: impl Fn(u32) -> Wants) -> Vec<Phase> 
     all
 }
 
-/// What changes from `begin` on and before the end.
+/// Changes from `begin` on and before the end.
 fn events(scenario: &Scenario, activity: &[Vec<Phase>], begin: Time) -> Vec<Event> {
     let within = |at: Time| at >= begin && at < scenario.stop;
     let changes = scenario.changes.iter().filter(|change| within(change.at));
@@ -184,7 +187,7 @@ fn events(scenario: &Scenario, activity: &[Vec<Phase>], begin: Time) -> Vec<Even
         changes.filter_map(|change| Some((change.at, in_words(scenario, &change.to)?))).collect();
     let mut all = changes.clone();
     for (flow, phases) in scenario.flows.iter().zip(activity) {
-        // Of short flows and bursts each comes and goes all the time.
+        // Connections of short flows and bursts come and go all the time.
         if matches!(flow.source, Source::ShortFlows { .. } | Source::Web(_) | Source::OnOff { .. }) {
             continue;
         }
@@ -202,7 +205,8 @@ fn events(scenario: &Scenario, activity: &[Vec<Phase>], begin: Time) -> Vec<Even
     only
 }
 
-/// Those at the same time become one, which names four and the number of the others. Chosen: as many as a line has room for.
+/// Merges simultaneous events, of which four are named and the others counted. Chosen: as many as a line has
+/// room for.
 fn merge(all: Vec<(Time, String)>) -> Vec<Event> {
     const NAMED: usize = 4;
     let mut by_time: BTreeMap<Time, Vec<String>> = BTreeMap::new();
@@ -218,7 +222,7 @@ fn merge(all: Vec<(Time, String)>) -> Vec<Event> {
     by_time.into_iter().map(event).collect()
 }
 
-/// A change in words, if it matters to what flows are due.
+/// The text of a change, if it affects entitlements.
 fn in_words(scenario: &Scenario, setting: &Setting) -> Option<String> {
     let link = |id: &apportion_scenario::model::LinkId| scenario.links[id.index()].name.as_str();
     let flow = |at: &usize| scenario.flows[*at].name.as_str();
@@ -289,11 +293,11 @@ mod tests {
              flow.c = {{ {file}, start = \"12s\" }}\nflow.d = {{ {file}, start = \"25s\" }}\n"
         ));
         let mut outcome = outcome(&it);
-        // One before the measured part, one within it, and one that does not end.
+        // One transfer before the measured part, one within it, and one that does not end.
         outcome.flows[1].earlier = vec![done(4, 3_000)];
         outcome.flows[2].completions = vec![done(12, 5_000)];
         let dues = dues(&it, &outcome).unwrap();
-        // Of 20 s: 2 alone, 5 of half, 8 alone, 5 of half.
+        // Of 20 s: 2 alone, 5 with half, 8 alone, 5 with half.
         assert_eq!(dues.flows[0].measured, Rate::from_kbit(9_000));
         let measured = |flow: usize| dues.flows[flow].measured;
         assert_eq!(
@@ -325,7 +329,7 @@ mod tests {
         let writes: Vec<_> = generator.clone().collect();
         assert!(phases.len() > 4 && writes.len() > 1_000);
         assert!(writes.iter().all(|write| on(write.at)));
-        // As much is due as it writes, but for the last packet of a period.
+        // The entitlement equals the writes, except for the last packet of a period.
         let due = dues(&it, &outcome).unwrap();
         let wrote: u64 = writes.iter().filter(|w| w.at >= Time::from_secs(10)).map(|w| w.size.bits()).sum();
         let bits = due.flows[1].measured.as_bit() * 20;
@@ -356,7 +360,7 @@ mod tests {
                 let generator = &writes.generator;
                 generator.clone()
             });
-            // The second one is silent from 12.5 s on; what it writes with its new rate is checked by its amount.
+            // The second flow is silent from 12.5 s on; writes with its new rate are checked by their amount.
             let before = |at: Time| flow != 1 || at < Time::from_millis(12_500);
             let measured = |at: Time| at >= Time::from_secs(10) && before(at);
             let wrote: u64 = writes.filter(|write| measured(write.at)).map(|write| write.size.bits()).sum();
@@ -381,7 +385,7 @@ mod tests {
              flow.b = { from = \"a\", to = \"b\", tcp = \"rfc\", source = { kind = \"short_flows\", per_second = 1, mean_size = \"9kB\" } }\n\
              change = [{ at = \"20s\", set = \"link.x.rate\", to = \"6Mbit\" }]\n",
         );
-        // None completes: their number grows, and the first flow is one of more and more.
+        // No transfer completes: their number grows, and the first flow is one of more and more.
         let outcome = outcome(&it);
         let (planned, _) = connections(&it, outcome.seed);
         let dues = dues(&it, &outcome).unwrap();
@@ -392,7 +396,7 @@ mod tests {
         assert!((dues.flows[0].series[59].as_bit() as f64 - due).abs() < 1.0);
         let events: Vec<_> = dues.events.iter().map(|event| event.what.as_str()).collect();
         assert_eq!(events, ["link x: 6 Mb/s"]);
-        // Of many transfers only the change is an event; several at once are one.
+        // With many transfers only the change is an event; several at once are one.
         let many = scenario(
             "flow.f = { count = 60, from = \"a\", to = \"b\", tcp = \"rfc\", start = \"10s + i * 100ms\", stop = \"20s + i * 100ms\" }\n\
              change = [{ at = \"20s\", set = \"flow.f.weight\", to = 2 }]\n",

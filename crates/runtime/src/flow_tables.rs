@@ -17,21 +17,21 @@ use crate::connections::Numbers;
 /// The parameters of flows, by id.
 #[derive(Clone, Debug)]
 pub struct FlowTables {
-    /// Empty if all are one, so that links need no table.
+    /// Weights; empty if all are one, so that links need no table.
     weights: Vec<Weight>,
     /// For each link, the first id of each flow that may cross it, either way; empty if all weights are one throughout.
     crossing: Vec<Vec<u32>>,
     /// Round-trip times without queueing; zero where unknown.
     rtts: Vec<Span>,
-    /// Empty if all are greedy.
+    /// Classes; empty if all flows are greedy.
     classes: Vec<FlowClass>,
-    /// Empty if no flow has its own.
+    /// Targets; empty if no flow has its own.
     targets: Vec<Option<FillTarget>>,
-    /// Empty if nothing is guaranteed.
+    /// Guarantees; empty if no flow has one.
     guarantees: Vec<Rate>,
-    /// Empty if no flow names a customer.
+    /// Customers; empty if no flow names one.
     customers: Vec<CustomerId>,
-    /// By number of the customer.
+    /// Weights by number of the customer.
     customer_weights: Vec<Weight>,
     customer_names: Vec<String>,
     /// The hosts at the ends of flows, for each link that isolates hosts at some time, by its name.
@@ -77,7 +77,7 @@ impl FlowTables {
         }
     }
 
-    /// The discipline of a link of `scenario`, of which these are the parameters, at `rate`; empty.
+    /// The discipline of a link of `scenario` at `rate`, empty, with these parameters.
     ///
     /// # Panics
     /// If the scenario has no such link.
@@ -110,14 +110,14 @@ impl FlowTables {
         })
     }
 
-    /// Of the flows that may cross this link; none if none do or all weights are one.
+    /// The smallest weight of the flows that may cross this link; none if none do or all weights are one.
     fn smallest_weight(&self, link: LinkId) -> Option<Weight> {
         let ids = self.crossing.get(link.index())?;
         ids.iter().filter_map(|&id| self.weights.get(id as usize).copied()).reduce(Weight::min)
     }
 
-    /// Applies a change of a scenario to the flow with this id, for disciplines that are built later. Returns the setting
-    /// for those that exist; `None` if disciplines do not know the parameter that changes.
+    /// Applies a change of a scenario to the flow with this id, for disciplines that are built later. Returns
+    /// the setting for those that exist; `None` if disciplines do not know the parameter.
     pub fn change(&mut self, id: FlowId, to: &Setting) -> Option<FlowSetting> {
         let (count, index) = (self.rtts.len(), id.index());
         let setting = match *to {
@@ -176,8 +176,8 @@ fn hosts(scenario: &Scenario, numbers: &Numbers) -> BTreeMap<String, Vec<HostPai
     links.filter(isolates).map(table).collect()
 }
 
-/// The exchanges of tickets on a link: one for data if it is issued tickets, directly or by its acknowledgements; one
-/// for acknowledgements if its other direction is.
+/// The exchanges of tickets on a link: one for data if the link is issued tickets, directly or by its
+/// acknowledgements; one for acknowledgements if its other direction is.
 #[must_use]
 pub fn exchanges(scenario: &Scenario, link: &Link, seed: u64) -> Vec<(LabelKind, CurrencyExchange)> {
     let stream = |purpose: &str| Stream::new(seed, &format!("link.{}.{purpose}", link.name));
@@ -287,7 +287,7 @@ mod tests {
             let link = scenario.links.iter().position(|link| link.name == name).unwrap();
             tables.smallest_weight(LinkId(link as u32)).map(Weight::get)
         };
-        // Acknowledgements of f cross x.back, and nothing of the datagrams of g comes back.
+        // Acknowledgements of f cross x.back; the datagrams of g have none.
         let all = |tables: &FlowTables| ["x", "x.back", "y"].map(|link| of(tables, link));
         assert_eq!(all(&tables), [Some(3.0), Some(3.0), Some(0.1)]);
         let _ = tables.change(FlowId(0), &scenario.changes[0].to);

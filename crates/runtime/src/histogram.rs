@@ -1,20 +1,20 @@
-//! A log-linear histogram of time spans: exact count, mean, least and greatest; quantiles to within 1/128.
+//! A log-linear histogram of time spans: exact count, mean, minimum and maximum; quantiles to within 1/128.
 //!
-//! Every power of two is cut into 64 equal buckets, and what is below 128 ns is kept exactly. A quantile is
+//! Every power of two is cut into 64 equal buckets, and spans below 128 ns are kept exactly. A quantile is
 //! reported as the middle of its bucket, so its relative error is at most half a bucket over the bucket's low
 //! edge, 1/2 · 1/64 = 0.79 %.
 //!
-//! Written here rather than taken from the `hdrhistogram` crate: at two significant digits that keeps 128
-//! counters for each power of two, from its least discernible value (here 1 ns) upwards, 25 kB for a delay
-//! near 1 s, while a one-way delay moves over a few powers of two only; and its mean is that of the buckets,
-//! where ours is exact. Cost: a shift, an addition and one checked index for each sample, 1.7 ns measured
-//! over 10^7 samples. Memory: 512 B for each power of two between the least and the greatest sample: 2 kB for
-//! delays between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for all that a [`Span`] can hold.
+//! It replaces the `hdrhistogram` crate, which at two significant digits keeps 128 counters for each power of
+//! two, from its least discernible value (here 1 ns) upwards: 25 kB for a delay near 1 s, while a one-way
+//! delay spans only a few powers of two. The mean of that crate is that of the buckets, and this one is
+//! exact. Cost: a shift, an addition and one checked index for each sample, 1.7 ns measured over 10^7
+//! samples. Memory: 512 B for each power of two between the least and the greatest sample: 2 kB for delays
+//! between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for the whole range of a [`Span`].
 
 use crate::outcome::Distribution;
 use apportion_core::units::Span;
 
-/// Chosen: the fewest bits that keep quantiles within 1 %.
+/// Bits of a bucket within a power of two. Chosen: the fewest that keep quantiles within 1 %.
 const BITS: u32 = 6;
 /// Buckets in each power of two.
 const BUCKETS: usize = 1 << BITS;
@@ -40,7 +40,7 @@ impl Histogram {
         // 2^64 samples of less than 2^64 ns fit.
         self.sum += u128::from(span.as_nanos());
         let bucket = bucket_of(span);
-        // A bucket below the first wraps round to a number far above the length.
+        // A bucket below the first wraps to a number far above the length.
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count += 1,
             None => {
@@ -71,13 +71,13 @@ impl Histogram {
         self.count
     }
 
-    /// The sum of the samples, or the longest span if that is longer.
+    /// The sum of the samples; saturates at the longest span.
     #[must_use]
     pub fn sum(&self) -> Span {
         Span::from_nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
-    /// How many samples are above `span`, but for those within its bucket.
+    /// The number of samples above `span`, except those within its bucket.
     #[must_use]
     pub fn count_above(&self, span: Span) -> u64 {
         let next = (bucket_of(span) + 1).saturating_sub(self.first);
@@ -110,9 +110,9 @@ impl Histogram {
         Distribution { count: self.count, mean, quantiles }
     }
 
-    /// The smallest number of samples that is at least `share` of them all: a quantile is the value of the
-    /// sample with this rank (the inverse of the empirical distribution, without interpolation). Counted in
-    /// millionths, because `0.07 * 100.0` is above 7.
+    /// The smallest number of samples that is at least `share` of all. A quantile is the sample with this
+    /// rank (the inverse of the empirical distribution, without interpolation). Counted in millionths,
+    /// because `0.07 * 100.0` is above 7.
     fn rank(&self, share: f64) -> u64 {
         let millionths = (share * 1e6).round() as u128;
         let rank = (u128::from(self.count) * millionths).div_ceil(1_000_000);
@@ -138,14 +138,14 @@ impl Histogram {
         }
         let needed = (high / BUCKETS + 1) * BUCKETS - self.first;
         if needed > self.counts.len() {
-            // Exactly: what is needed is rarely exceeded again, and there may be thousands of histograms.
+            // Exactly: the range is rarely exceeded again, and there may be thousands of histograms.
             self.counts.reserve_exact(needed - self.counts.len());
             self.counts.resize(needed, 0);
         }
     }
 }
 
-/// The bucket of a span: its leading `BITS + 1` bits, and how many follow them.
+/// The bucket of a span: its leading `BITS + 1` bits, and the number of bits after them.
 fn bucket_of(span: Span) -> usize {
     let ns = span.as_nanos();
     let follow = u64::BITS - 1 - BITS - (ns | BUCKETS as u64).leading_zeros();
@@ -233,7 +233,7 @@ mod tests {
         let delays = of([999_999_999, 1_000]);
         assert_eq!(delays.counts.len(), 21 * BUCKETS);
         assert_eq!(delays.counts.capacity() * 8, 10_752);
-        // All there is: 58 powers of two and the exact part.
+        // The whole range: 58 powers of two and the exact part.
         assert_eq!(of([u64::MAX, 0]).counts.len(), 59 * BUCKETS);
     }
 

@@ -1,11 +1,12 @@
-//! One direction of a link, apart from its transmitter and the packets on its wire: a queue discipline, label exchanges, random
-//! and listed loss, and what is counted and sampled. Every change of a link is written here, so that it means the
-//! same in the simulator and on real packets.
+//! One direction of a link, without its transmitter and the packets on its wire: a queue discipline, label
+//! exchanges, random and listed loss, counts and samples. Every change of a link is implemented here, so that
+//! it means the same in the simulator and on real packets.
 //!
-//! A backend calls, for each packet, [`before_queue`](LinkState::before_queue) and [`enqueue`](LinkState::enqueue) when it comes,
-//! [`dequeue`](LinkState::dequeue) when the transmitter is free, and [`transmit`](LinkState::transmit) when it sends.
+//! For each packet a backend calls [`before_queue`](LinkState::before_queue) and
+//! [`enqueue`](LinkState::enqueue) when it arrives, [`dequeue`](LinkState::dequeue) when the transmitter is
+//! free, and [`transmit`](LinkState::transmit) when it is sent.
 //!
-//! Cost: O(1) per packet besides the discipline's; a link without instruments pays two branches.
+//! Cost: O(1) per packet, plus the cost of the discipline; a link without instruments pays two branches.
 
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
@@ -25,15 +26,16 @@ use crate::outcome::{Count, LinkOutcome};
 use crate::probe::{LinkCounts, LinkProbe, LinkSample, PacketEvent};
 use crate::wire_jitter::WireJitter;
 
-/// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
+/// The services of a backend for its links: the storage of packets, counters of flows, and a place for
+/// notifications.
 pub trait LinkBackend<P> {
-    /// Counts for the flow of `packet` what befell it.
+    /// Counts an event of `packet` for its flow.
     fn count(&mut self, packet: &P, event: PacketEvent);
-    /// Frees `packet`, which at `now` the discipline of `link` dropped or, without a reason, its wire lost.
+    /// Frees `packet`, which the discipline of `link` dropped at `now`, or, without a reason, its wire lost.
     fn discard(&mut self, now: Time, link: u32, packet: P, reason: Option<DropReason>);
     /// The discipline of `link` marked `packet` at `now`. Ignored unless overridden.
     fn marked(&mut self, _now: Time, _link: u32, _packet: &P) {}
-    /// Whether the TCP ACK `older` may be left out when `newer` follows it: see [`Sink::supersedes`].
+    /// Whether the TCP ACK `older` may be dropped when `newer` follows it: see [`Sink::supersedes`].
     fn supersedes(&self, newer: &P, older: &P) -> bool;
     /// Keeps an overload notification of the discipline of `link`, to be delivered to the sources of the flow.
     fn notify(&mut self, now: Time, link: u32, overload: Overload);
@@ -44,33 +46,35 @@ pub trait LinkBackend<P> {
     /// The transmission of `packet` over `link` begins at `now`. Only links made with
     /// [`captured`](LinkParts::captured) call it.
     fn capture(&mut self, _now: Time, _link: u32, _packet: &P) {}
-    /// The index in the outcome of the flow with this id, for its allocations; `None` if they are not measured.
+    /// The index of the flow with this id in the results, for its allocations; `None` if they are not
+    /// measured.
     fn flow_of(&self, id: FlowId) -> Option<u32>;
 }
 
-/// What a wire does to a packet.
+/// The effect of a wire on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireFate {
-    /// It arrives after all that were sent before.
+    /// It arrives after all packets sent before.
     InOrder,
-    /// It arrives, perhaps before some that were sent before.
+    /// It arrives, possibly before some packets sent before.
     Overtaking,
     /// It does not arrive.
     Lost,
 }
 
-/// One direction of a link, apart from its transmitter and the packets on its wire. What every packet touches comes first.
+/// One direction of a link, without its transmitter and the packets on its wire. Fields that every packet
+/// touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LinkState<P: Packet> {
     index: u32,
-    /// Whether `instruments` have nothing to do.
+    /// Whether `instruments` are idle.
     plain: bool,
     /// Whether the discipline [is transparent](apportion_core::queue::Queue::is_transparent).
     transparent: bool,
-    /// Of the next packet.
+    /// The delay of the next packet.
     delay: Span,
-    /// When the packet that was sent last arrives; no later packet arrives before, unless it may overtake.
+    /// When the last packet sent arrives; no later packet arrives before, unless it may overtake.
     last_arrival: Time,
     instruments: Box<Instruments>,
     queue: Counted<LinkQueue<P>>,
@@ -82,7 +86,7 @@ pub struct LinkState<P: Packet> {
 /// Features that most links do not use.
 #[derive(Debug)]
 struct Instruments {
-    /// What packets take beyond the delay of the wire, and that delay.
+    /// The jitter of the wire, and the delay without it.
     jitter: Option<(WireJitter, Span)>,
     loss: RandomLoss,
     listed: Vec<ListedLosses>,
@@ -104,7 +108,7 @@ impl Instruments {
             && self.exchanges.is_empty()
     }
 
-    // Apart: few links are watched.
+    // Not inlined, because few links are watched.
     #[inline(never)]
     fn before_change(&mut self, now: Time, backlog: Backlog) {
         if let Some(probe) = &mut self.probe {
@@ -120,7 +124,7 @@ impl Instruments {
     }
 }
 
-/// Packets on their way through it.
+/// Packets on their way through the link.
 impl<P: Packet> LinkState<P> {
     /// An idle link.
     #[must_use]
@@ -155,7 +159,7 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// A packet arrives in front of the queue.
+    /// Handles a packet that arrives in front of the queue.
     #[inline]
     pub fn before_queue<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) {
         if self.plain {
@@ -171,7 +175,7 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// A packet joins the queue, after [`before_queue`](LinkState::before_queue).
+    /// Queues a packet, after [`before_queue`](LinkState::before_queue).
     #[inline(always)]
     pub fn enqueue<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) {
         self.before_change(now);
@@ -180,15 +184,16 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// The next packet to transmit; `None` if the queue is empty or holds its packets back.
-    // Inlined, because a call would take as long as all that happens here.
+    // Inlined, because a call would take as long as the body.
     #[inline(always)]
     pub fn dequeue<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) -> Option<P> {
         self.before_change(now);
         self.queue.dequeue(now, &mut LinkSink { link: self.index, counts: &mut self.counts, backend })
     }
 
-    /// The transmission of a packet begins: counts it, exchanges its labels and says what the wire does to it. The next call
-    /// is that of [`arrival`](Self::arrival), or [`discard`](LinkBackend::discard) if it is lost.
+    /// Begins the transmission of a packet: counts it, exchanges its labels, and returns the effect of the
+    /// wire. The next call is [`arrival`](Self::arrival), or [`discard`](LinkBackend::discard) if the packet
+    /// is lost.
     #[inline]
     #[must_use]
     pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> WireFate {
@@ -196,7 +201,7 @@ impl<P: Packet> LinkState<P> {
         if self.plain { WireFate::InOrder } else { self.transmit_measured(now, packet, backend) }
     }
 
-    /// As [`transmit`](Self::transmit), where the link [is plain](Self::is_plain).
+    /// Like [`transmit`](Self::transmit), for a link that [is plain](Self::is_plain).
     #[inline]
     pub fn count_sent(&mut self, packet: &P) {
         self.counts.sent.add(packet.size());
@@ -232,8 +237,8 @@ impl<P: Packet> LinkState<P> {
         WireFate::Overtaking
     }
 
-    /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one, unless
-    /// [`transmit`](Self::transmit) has said that it may.
+    /// When a packet arrives whose transmission ends at `sent`. It overtakes no earlier one, unless
+    /// [`transmit`](Self::transmit) returned that it may.
     #[inline]
     pub fn arrival(&mut self, sent: Time) -> Time {
         self.last_arrival = (sent + self.delay).max(self.last_arrival);
@@ -248,8 +253,8 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// The latest rate of tickets on acknowledgements that arrived since the last call; `None` if none brought any.
-    /// It is to be [issued](LinkState::issue) to the link that goes the other way.
+    /// The latest rate of tickets on acknowledgements that arrived since the last call; `None` if none
+    /// brought any. [Issue](LinkState::issue) it to the link of the opposite direction.
     pub fn take_ack_ticket_rate(&mut self) -> Option<TicketRate> {
         self.instruments.ack_ticket_rate.take()
     }
@@ -257,7 +262,7 @@ impl<P: Packet> LinkState<P> {
 
 /// Changes while it runs. None of them loses a packet that fits.
 impl<P: Packet> LinkState<P> {
-    /// Lets a discipline that acts by the clock do what was due until `now`, and notes what it has allocated.
+    /// Lets a discipline with a clock handle what was due until `now`, and records its allocations.
     pub fn catch_up<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
         let mut shares = Vec::new();
         let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
@@ -272,7 +277,8 @@ impl<P: Packet> LinkState<P> {
         allocations.end_round();
     }
 
-    /// Changes the rate from `now` on. The transmitter of the backend has to change too, and to start if it was held.
+    /// Changes the rate from `now` on. The transmitter of the backend must change too, and start if it was
+    /// held.
     pub fn set_rate<B: LinkBackend<P>>(&mut self, now: Time, rate: Rate, backend: &mut B) {
         self.catch_up(now, backend);
         self.counts = self.counts(now);
@@ -294,8 +300,8 @@ impl<P: Packet> LinkState<P> {
         self.plain = self.instruments.are_idle();
     }
 
-    /// Replaces the discipline. Packets that wait move into the new one in the order in which they would have been
-    /// sent; it drops those that it has no room for. A transmitter that was idle or held has to try again.
+    /// Replaces the discipline. Waiting packets move into the new one in the order in which the old one would
+    /// have sent them; it drops those that do not fit. A transmitter that was idle or held has to try again.
     pub fn set_queue<B: LinkBackend<P>>(&mut self, now: Time, mut queue: LinkQueue<P>, backend: &mut B) {
         queue.set_link_rate(self.rate);
         self.catch_up(now, backend);
@@ -311,8 +317,8 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Whether it was heeded; a transmitter that was held then has to try
-    /// again if the setting [may release](FlowSetting::may_release) packets.
+    /// Changes a setting of a flow. Returns whether the discipline supports it. A transmitter that was held
+    /// then has to try again if the setting [may release](FlowSetting::may_release) packets.
     pub fn set_flow<B: LinkBackend<P>>(
         &mut self,
         now: Time,
@@ -332,15 +338,15 @@ impl<P: Packet> LinkState<P> {
         self.plain = self.instruments.are_idle();
     }
 
-    /// Changes the rate of tickets that the router at its end issues to it; for those of acknowledgements, the router
-    /// at its beginning.
+    /// Changes the rate of tickets that the router at its end issues to the link; for acknowledgements, the
+    /// router at its beginning.
     pub fn issue(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
         for (_, exchange) in self.instruments.exchanges.iter_mut().filter(|(of, _)| *of == kind) {
             exchange.issue(now, tickets);
         }
     }
 
-    /// Receiver-based tickets: acknowledgements bring this rate of tickets to its other direction.
+    /// Receiver-based tickets: sets the rate of tickets that acknowledgements bring to the other direction.
     pub fn set_tickets(&mut self, now: Time, tickets: TicketRate) {
         for (_, exchange) in self.instruments.exchanges.iter_mut().filter(|(of, _)| *of == LabelKind::Tickets)
         {
@@ -351,7 +357,7 @@ impl<P: Packet> LinkState<P> {
 
 /// Measurements.
 impl<P: Packet> LinkState<P> {
-    /// The measured part of the run begins.
+    /// Begins the measured part of the run.
     pub fn begin_measuring<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
         if self.instruments.probe.is_some() {
             self.catch_up(now, backend);
@@ -361,8 +367,8 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// A sample interval ends: notes what waits, what was sent, and what each flow was allocated. Nothing if the link
-    /// is not watched.
+    /// Ends a sample interval: records the backlog, the bytes sent, and the allocations of flows. Does
+    /// nothing if the link is not watched.
     pub fn sample<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) {
         if self.instruments.probe.is_some() {
             self.catch_up(now, backend);
@@ -379,8 +385,8 @@ impl<P: Packet> LinkState<P> {
         self.instruments.probe.as_ref()?.last_sample()
     }
 
-    /// The outcome at `now` of the last `measured`, at whose beginning the counts were `before`; without a name.
-    /// `flow_of` says which flow of the outcome has an id. Takes the series with it.
+    /// The results at `now` of the last `measured`, without a name. `before` are the counts at its beginning.
+    /// `flow_of` returns the flow of an id. Takes the series out.
     pub fn outcome<B: LinkBackend<P>>(
         &mut self,
         now: Time,
@@ -433,7 +439,7 @@ impl<P: Packet> LinkState<P> {
         self.counts.sent
     }
 
-    /// Takes back that packets were transmitted: their transmission begins after the end of the run.
+    /// Takes back transmissions that begin after the end of the run.
     pub fn take_back(&mut self, sent: Count) {
         self.counts.sent = self.counts.sent - sent;
     }
@@ -450,55 +456,58 @@ impl<P: Packet> LinkState<P> {
 
 /// Properties.
 impl<P: Packet> LinkState<P> {
-    /// Its number, by which the backend knows it.
+    /// The link's number in the backend.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// The rate of its transmitter; the mean one of a trace.
+    /// The rate of the transmitter; the mean one of a trace.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The delay of its wire; the least if it varies.
+    /// The delay of the wire; the minimum if it varies.
     #[must_use]
     pub fn delay(&self) -> Span {
         self.instruments.jitter.as_ref().map_or(self.delay, |(_, delay)| *delay)
     }
 
-    /// Which packets its wire loses by chance.
+    /// The random losses of the wire.
     #[must_use]
     pub const fn loss(&self) -> Loss {
         self.instruments.loss.get()
     }
 
-    /// Its discipline.
+    /// The discipline.
     #[must_use]
     pub const fn queue(&self) -> &LinkQueue<P> {
         self.queue.inner()
     }
 
-    /// Whether a packet that comes to the empty queue may be [transmitted](LinkState::transmit) without joining it.
+    /// Whether a packet that arrives at the empty queue may be [transmitted](LinkState::transmit) without
+    /// joining it.
     #[must_use]
     pub const fn is_transparent(&self) -> bool {
         self.transparent
     }
 
-    /// Whether it exchanges, measures, captures and loses nothing: a packet that it transmits is only counted.
+    /// Whether the link exchanges, measures, captures and loses nothing: a packet that it transmits is only
+    /// counted.
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// What waits in its queue.
+    /// The backlog of the queue.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
 
-    /// When a `dequeue` that was refused can succeed without another packet; `None` unless packets are held back.
+    /// When a `dequeue` that returned nothing can succeed without another packet; `None` unless packets are
+    /// held back.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Time> {
         self.queue.next_wakeup()
@@ -510,19 +519,20 @@ impl<P: Packet> LinkState<P> {
         &self.instruments.exchanges
     }
 
-    /// The part of its discipline that exchanges reports with other routers, if it has one.
+    /// The part of the discipline that exchanges reports with other routers, if there is one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
         self.queue.inner().reporter()
     }
 
-    /// The part of its discipline that exchanges reports with other routers, if it has one.
+    /// The part of the discipline that exchanges reports with other routers, if there is one.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         self.queue.inner_mut().reporter_mut()
     }
 }
 
-/// Counts what a discipline does to packets, for the link and for their flows, and frees those that it drops.
+/// Counts the discipline's actions on packets, for the link and for their flows, and frees those that it
+/// drops.
 struct LinkSink<'a, B> {
     link: u32,
     counts: &'a mut LinkCounts,

@@ -1,4 +1,4 @@
-//! What a link is made of before its first packet.
+//! The parts of a link before its first packet.
 
 use apportion_core::Packet;
 use apportion_core::delivery_trace::DeliveryTrace;
@@ -15,26 +15,26 @@ use crate::listed_losses::ListedLosses;
 use crate::loss::RandomLoss;
 use crate::wire_jitter::WireJitter;
 
-/// What the state of a link is made of.
+/// The parts of a link's state.
 #[derive(Debug)]
 pub struct LinkParts<P: Packet> {
-    /// Its number, by which the backend knows it.
+    /// The link's number in the backend.
     pub index: u32,
-    /// Its discipline, empty.
+    /// The discipline, empty.
     pub queue: LinkQueue<P>,
-    /// Rate of its transmitter, in bits per second; of a recorded link, the mean.
+    /// Rate of the transmitter, in bits per second; the mean of a recorded link.
     pub rate: Rate,
-    /// When a recorded link can send. Default: at its rate.
+    /// The opportunities of a recorded link. Default: none; the link sends at its rate.
     pub trace: Option<DeliveryTrace>,
-    /// Delay of its wire. Default: 0.
+    /// Delay of the wire. Default: 0.
     pub delay: Span,
-    /// What packets take beyond that. Default: nothing.
+    /// Jitter of the wire. Default: none.
     pub jitter: Option<WireJitter>,
-    /// Which packets the wire loses by chance. Default: none.
+    /// Random losses of the wire. Default: none.
     pub loss: RandomLoss,
     /// Losses by ordinal. Default: none.
     pub listed: Vec<ListedLosses>,
-    /// Whether delay, backlog and allocations are measured besides the counts. Default: false.
+    /// Whether delay, backlog and allocations are measured too. Default: false.
     pub watched: bool,
     /// Whether [`capture`](crate::link::LinkBackend::capture) is called for each packet. Default: false.
     pub captured: bool,
@@ -43,7 +43,7 @@ pub struct LinkParts<P: Packet> {
 }
 
 impl<P: Packet> LinkParts<P> {
-    /// A link whose wire has no delay and loses nothing, that exchanges no labels and measures nothing besides its counts.
+    /// A link whose wire has no delay and no losses, without label exchanges, with counts only.
     #[must_use]
     pub fn new(index: u32, queue: LinkQueue<P>, rate: Rate) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl<P: Packet> LinkParts<P> {
         }
     }
 
-    /// Link `index` of `scenario`, in a run with `seed`; its statistics are measured if it is watched.
+    /// Link `index` of `scenario`, in a run with `seed`; with statistics if it is watched.
     ///
     /// # Panics
     /// If the scenario has no link with this index.

@@ -19,7 +19,7 @@ impl ListedLosses {
         Self { flow, seen: 0, ahead: packets }
     }
 
-    /// Counts a packet of `flow`. Whether it is one of those that are lost.
+    /// Counts a packet of `flow`. Returns whether it is lost.
     pub(crate) fn hits(&mut self, flow: FlowId) -> bool {
         if flow != self.flow {
             return false;

@@ -1,7 +1,8 @@
-//! The packets that a wire loses by chance: each with one probability, or in bursts.
+//! Random losses of a wire: each packet with one probability, or in bursts.
 //!
-//! Bursts are those of the Gilbert-Elliott model, see [`GilbertElliott`]. The wire is good or bad at the first packet as it is in the
-//! long run; a packet passes or is lost by the state that it finds, and then the wire may turn.
+//! Bursts follow the Gilbert-Elliott model, see [`GilbertElliott`]. The state of the wire at the first
+//! packet, good or bad, has its stationary probability. A packet passes or is lost by the state that it
+//! finds, and then the state may change.
 //!
 //! Cost: one random number a packet, two with bursts.
 
@@ -9,7 +10,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::Ratio;
 use apportion_scenario::model::{GilbertElliott, Loss};
 
-/// What decides which packets are lost.
+/// Decides which packets are lost.
 #[derive(Clone, Debug)]
 pub struct RandomLoss {
     loss: Loss,
@@ -28,18 +29,18 @@ impl RandomLoss {
         Self { loss, is_bad, stream }
     }
 
-    /// What was set.
+    /// The loss that was set.
     #[must_use]
     pub const fn get(&self) -> Loss {
         self.loss
     }
 
-    /// Changes it, with the same random numbers.
+    /// Changes the loss, with the same random numbers.
     pub const fn set(&mut self, loss: Loss) {
         self.loss = loss;
     }
 
-    /// Whether nothing is ever lost.
+    /// Whether no packet is ever lost.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.loss == Loss::NONE
@@ -89,7 +90,7 @@ mod tests {
         near(count / 1e6, 0.05, 0.03);
         near(count / bursts, 4.0, 0.03);
         near(count / 1e6, Loss::GilbertElliott(model).mean().get(), 0.03);
-        // The same mean by chance alone: bursts of 1 / 0.95.
+        // The same mean without bursts: runs of 1 / 0.95.
         let lost = losses(Loss::Chance(ratio(0.05)), 1_000_000);
         let bursts = lost.split(|lost| !lost).filter(|burst| !burst.is_empty()).count() as f64;
         near(lost.iter().filter(|lost| **lost).count() as f64 / bursts, 1.0 / 0.95, 0.03);

@@ -1,7 +1,7 @@
 //! The markers of the packets of a flow at its two ends.
 //!
 //! Connections of one flow share its markers, which are issued the flow's tickets or rate once and see the
-//! packets and acknowledgements of all of them. Each short flow has markers of its own.
+//! packets and acknowledgements of all connections. Each short flow has markers of its own.
 
 use apportion_core::Packet;
 use apportion_core::mark::ticket::TicketMarker;
@@ -13,13 +13,13 @@ use apportion_core::units::{TicketRate, Time};
 use crate::connections::{Numbers, Planned};
 use apportion_scenario::model::{Flow, Scenario, Transport};
 
-/// The markers of what disciplines see as one flow.
+/// The markers of one flow, as disciplines see it.
 #[derive(Debug)]
 pub struct Marks {
     source: AnyMarker,
-    /// Marks acknowledgements where the receiver decides.
+    /// Marks acknowledgements, if the receiver decides.
     sink: Option<TicketMarker>,
-    /// Payload of a full segment where acknowledgements are delayed; none where each packet has one of its own,
+    /// Payload of a full segment if acknowledgements are delayed; none if each packet is acknowledged,
     /// repeated ones included.
     delayed: Option<f64>,
 }
@@ -47,8 +47,8 @@ pub fn marks(
 }
 
 impl Marks {
-    /// For `flow`, or one short flow of it, that starts at `start`; none if nothing marks it. `stream` makes
-    /// the random streams, by purpose.
+    /// The markers of `flow`, or of one short flow of it, that starts at `start`; none if nothing marks it.
+    /// `stream` returns the random streams, by purpose.
     #[must_use]
     pub fn new(flow: &Flow, start: Time, stream: &dyn Fn(&str) -> Stream) -> Option<Box<Self>> {
         let params = flow.mark.as_deref()?;
@@ -73,25 +73,25 @@ impl Marks {
         Some(Box::new(Self { source: params.build(setup(flow.tickets, "mark")), sink, delayed }))
     }
 
-    /// `packet` leaves the source.
+    /// Marks `packet`, which leaves the source.
     pub fn mark(&mut self, now: Time, packet: &mut impl Packet) {
         self.source.mark(now, packet);
     }
 
-    /// `packet`, an acknowledgement, leaves the sink.
+    /// Marks `packet`, an acknowledgement that leaves the sink.
     pub fn mark_ack(&mut self, now: Time, packet: &mut impl Packet) {
         if let Some(sink) = &mut self.sink {
             sink.mark(now, packet);
         }
     }
 
-    /// `packet`, an acknowledgement of `bytes` new bytes, reached the source.
+    /// Notes that `packet`, an acknowledgement of `bytes` new bytes, reached the source.
     pub fn acknowledged<P: Packet>(&mut self, now: Time, packet: &P, bytes: u64) {
         let packets = self.delayed.map_or(1.0, |segment| bytes as f64 / segment);
         Marker::<P>::acknowledged(&mut self.source, now, packets, packet.label(LabelKind::AckTickets));
     }
 
-    /// What the source, or the sink for acknowledgements, is issued from now on.
+    /// Changes the tickets that the source, or the sink for acknowledgements, is issued.
     pub fn issue<P: Packet>(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
         match (kind, &mut self.sink) {
             (LabelKind::Tickets, _) => Marker::<P>::issue(&mut self.source, now, tickets),

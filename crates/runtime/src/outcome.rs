@@ -4,8 +4,8 @@
 //! series cover all of it. Throughput is bytes on the wire that reached the sink, headers included; goodput
 //! is new payload delivered in order.
 //!
-//! All of it is serialisable: times and spans as nanoseconds, rates as bits per second, sizes as bytes, each an
-//! integer; reasons of drops by their [names](DropReason::name). What was not measured is null.
+//! It is serialisable: times and spans as nanoseconds, rates as bits per second, sizes as bytes, each an
+//! integer; reasons of drops by their [names](DropReason::name). Values that were not measured are null.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,52 +26,54 @@ pub struct Outcome {
     pub seed: u64,
     /// The length of the measured part.
     pub measured: Span,
-    /// In the scenario's order.
+    /// Flows in the scenario's order.
     pub flows: Vec<FlowOutcome>,
-    /// In the scenario's order.
+    /// Links in the scenario's order.
     pub links: Vec<LinkOutcome>,
     /// Transmissions over all links, for statements of speed.
     pub packet_hops: u64,
     /// Events the engine handled, for statements of speed.
     pub events: u64,
-    /// How well a backend that runs in real time kept to it; `None` in a simulation.
+    /// Timekeeping of a backend that runs in real time; `None` in a simulation.
     pub timekeeping: Option<Timekeeping>,
 }
 
-/// How well a backend that runs in real time kept to it. Its measurements are no more precise than this.
+/// Timekeeping of a backend that runs in real time. Its measurements are no more precise than this.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timekeeping {
-    /// How much later than due packets were handed to the system.
+    /// How late packets were handed to the system.
     pub lateness: Distribution,
-    /// What 99 % of packets may be late at most, for the run to count.
+    /// Maximum of the 99th percentile of lateness for the run to be valid.
     pub limit: Span,
-    /// What packets may be late on average, for the run to count; `None` if the average does not matter.
+    /// Maximum of the mean lateness for the run to be valid; `None` if the mean does not matter.
     pub mean_limit: Option<Span>,
-    /// Frames that the system lost before they could be taken in.
+    /// Frames that the system lost before they were received.
     pub missed: u64,
-    /// Frames that the system did not take.
+    /// Frames that the system refused to send.
     pub refused: u64,
-    /// Super-packets that could not be cut into segments, longer frames than buffers, and what is no frame: all dropped.
+    /// Frames dropped: super-packets that could not be cut into segments, frames longer than a buffer, and
+    /// malformed ones.
     pub unusable: u64,
-    /// How much later than due applications of our own wrote; empty if there were none.
+    /// How late our applications wrote; empty if there were none.
     pub writes: Distribution,
-    /// Connections that failed: of which flow, when, and why.
+    /// Connections that failed, each with its flow, time and reason.
     pub failures: Vec<String>,
-    /// Where the CPU time of the measured part went; `None` if that is not known.
+    /// Shares of CPU time in the measured part; `None` if they are unknown.
     pub cpu: Option<CpuUse>,
-    /// What the thread that moved packets did in the measured part; `None` if that is not known.
+    /// Shares of the measured part for the thread that moved packets; `None` if they are unknown.
     pub packets: Option<ThreadUse>,
-    /// What the thread of our own applications did; `None` likewise, and if there was none.
+    /// Shares for the thread of our applications; `None` if they are unknown, or there was none.
     pub applications: Option<ThreadUse>,
     /// Whether the thread that moved packets had real-time scheduling.
     pub real_time: bool,
     /// Whether memory was locked.
     pub locked: bool,
-    /// How often it was run until it counted, or until no more attempts were allowed; zero if it cannot be repeated.
+    /// Number of attempts until the run was valid, or until no more were allowed; zero if it cannot be
+    /// repeated.
     pub attempts: u64,
 }
 
-/// Where CPU time went: shares of the time of all cores. The rest was idle.
+/// Shares of CPU time over all cores. The rest was idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUse {
     /// The run itself.
@@ -84,29 +86,29 @@ pub struct CpuUse {
     pub stolen: f64,
 }
 
-/// What a thread did with the measured part: shares of it. The rest it slept.
+/// Shares of the measured part for a thread. The rest it slept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadUse {
-    /// It had a core.
+    /// The thread had a core.
     pub ran: f64,
-    /// It could have run, and no core was free for it.
+    /// The thread could have run, but no core was free.
     pub waited: f64,
 }
 
-/// What took the time in which packets should have left.
+/// The cause of late packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The hypervisor, for other virtual machines.
     Hypervisor,
-    /// Other programs, for whose sake threads of the run waited for a core.
+    /// Other programs, which made threads of the run wait for a core.
     OtherPrograms,
-    /// The run itself: it has more to do, or sooner, than this machine can.
+    /// The run itself: its load exceeds this machine.
     OwnLoad,
 }
 
 impl Timekeeping {
-    /// Why the run does not count; none if it does.
+    /// Why the run is not valid; none if it is.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let mut faults = self.late();
@@ -128,7 +130,7 @@ impl Timekeeping {
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 
-    /// By how much lateness exceeds its limits.
+    /// Sentences on by how much lateness exceeds its limits.
     fn late(&self) -> Vec<String> {
         let millis = |span: Span| span.as_secs_f64() * 1e3;
         let of = |(late, what): (&Distribution, &str)| {
@@ -149,7 +151,7 @@ impl Timekeeping {
             .collect()
     }
 
-    /// How long threads waited for a core, in words; none if that is not known.
+    /// How long threads waited for a core, as text; none if it is unknown.
     fn waits(&self) -> Option<String> {
         let percent = |thread: ThreadUse| format!("{:.1} %", 100.0 * thread.waited);
         let packets =
@@ -159,16 +161,16 @@ impl Timekeeping {
         Some(packets + &applications.unwrap_or_default())
     }
 
-    /// What made the run [late](Self::fault), by where the time of the machine and of the run's threads went; none if it was not
-    /// late and lost no frame, or if the system does not say where time went.
+    /// The cause of the run's [lateness](Self::fault), by the CPU time of the machine and of the run's
+    /// threads; none if the run was not late and lost no frame, or if the system does not report CPU time.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         let are_packets_late = self.is_late(&self.lateness) || self.missed > 0;
         let is_late = are_packets_late || self.is_late(&self.writes) || self.refused > 0;
         let cpu = self.cpu.filter(|_| is_late)?;
-        // Late packets make writes late, which wait for their acknowledgements.
+        // Late packets delay acknowledgements, and so the writes that wait for them.
         let thread = if are_packets_late { self.packets } else { self.applications };
-        // Where the kernel does not count it: others can have kept the thread from a core for as long as they ran.
+        // The kernel does not count it: others can have kept the thread from a core for as long as they ran.
         let ThreadUse { ran, waited } = thread.unwrap_or(ThreadUse { ran: 0.0, waited: cpu.others });
         Some(if ran > SATURATED {
             Cause::OwnLoad
@@ -181,13 +183,13 @@ impl Timekeeping {
         })
     }
 
-    /// Whether these are later than the run may be.
+    /// Whether these delays exceed the limits of the run.
     fn is_late(&self, late: &Distribution) -> bool {
         late.quantile(0.99).is_some_and(|high| high > self.limit)
             || self.mean_limit.is_some_and(|limit| late.mean > limit)
     }
 
-    /// What to do about a run that does not count.
+    /// Advice for a run that is not valid.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.cause() {
@@ -203,10 +205,11 @@ impl Timekeeping {
     }
 }
 
-/// The share of time from which on somebody is named as the cause. Chosen: for one packet in a hundred to be late, threads are kept
-/// from running for about one part in a hundred of the time.
+/// Share of time from which on a cause is named. Chosen: for one packet in a hundred to be late, threads must
+/// wait for about a hundredth of the time.
 const NOTABLE: f64 = 0.01;
-/// A thread that runs for a larger share has too much to do. Chosen: what comes at random waits nine times as long as it takes.
+/// Share of time from which on a thread is overloaded. Chosen: random arrivals then wait nine times as long
+/// as their service.
 const SATURATED: f64 = 0.9;
 
 impl fmt::Display for CpuUse {
@@ -224,7 +227,8 @@ impl fmt::Display for CpuUse {
 }
 
 impl Outcome {
-    /// Why it does not count: the discipline of a link broke its contract, or real time was not kept. None if it counts.
+    /// Why the replication is not valid: the discipline of a link broke its contract, or real time was not
+    /// kept. None if it is valid.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let links = self.links.iter();
@@ -235,19 +239,19 @@ impl Outcome {
     }
 }
 
-/// What one flow of the scenario got.
+/// The results of one flow of the scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowOutcome {
-    /// As in the scenario.
+    /// The name in the scenario.
     pub name: String,
-    /// As in the scenario.
+    /// The group in the scenario.
     pub group: String,
-    /// Packets its source put on the first link, retransmissions included.
+    /// Packets that its source put on the first link, retransmissions included.
     pub sent: Count,
     /// Packets that reached the sink: the throughput.
     pub delivered: Count,
-    /// New payload in order at the receiver; `None` if the backend does not see it, as the shell, whose applications are not
-    /// its own.
+    /// New payload in order at the receiver; `None` if the backend does not see it, like the shell, whose
+    /// applications are foreign.
     pub goodput: Option<Bytes>,
     /// Its packets that disciplines dropped, over all links.
     pub dropped: Drops,
@@ -255,31 +259,32 @@ pub struct FlowOutcome {
     pub lost: u64,
     /// Its packets that were marked.
     pub marked: u64,
-    /// Notifications to its sources that a queue cannot carry what the flow needs. Their paper calls them exceptions (Li, Walpole, McNamee,
-    /// Pu, Steere 2001).
+    /// Notifications to its sources that a queue cannot carry the flow's requirement. The paper calls them
+    /// exceptions (Li, Walpole, McNamee, Pu, Steere 2001).
     pub overloads: u64,
-    /// TCP: segments sent again; `None` if the backend cannot count them, as the shell. Without TCP: 0.
+    /// TCP: retransmitted segments; `None` if the backend cannot count them, like the shell. Without TCP: 0.
     pub retransmits: Option<u64>,
-    /// TCP: retransmission timeouts; `None` likewise, and in the lab on kernels before Linux 6.7.
+    /// TCP: retransmission timeouts; `None` as above, and in the lab on kernels before 6.7.
     pub timeouts: Option<u64>,
-    /// TCP: fast retransmits; `None` likewise, and in the lab: the Linux kernel does not report them.
+    /// TCP: fast retransmits; `None` as above, and in the lab: the Linux kernel does not report them.
     pub fast_retransmits: Option<u64>,
     /// One-way delay of packets that reached the sink.
     pub delay: Distribution,
-    /// Finite transfers that finished, in the order of their start; of web users their pages.
+    /// Finite transfers that finished, in the order of their start; for web users their pages.
     pub completions: Vec<Completion>,
-    /// Those that finished before the measured part, in the order in which they did.
+    /// Transfers that finished before the measured part, in the order of their end.
     #[serde(default)]
     pub earlier: Vec<Completion>,
     /// Whether each of them is a round trip that measures the path.
     #[serde(default)]
     pub is_probe: bool,
-    /// What a viewer or listener got; none of flows without one, and in the lab.
+    /// The quality for a viewer or listener; none for flows without one, and in the lab.
     #[serde(default)]
     pub media: Option<MediaOutcome>,
     /// Bytes delivered in each sample interval, from the start of the run.
     pub series: Vec<Bytes>,
-    /// TCP of one connection: its state at the end of each sample interval; empty for other flows.
+    /// The state of TCP at the end of each sample interval, for a flow of one connection; empty for other
+    /// flows.
     pub tcp: Vec<TcpSample>,
 }
 
@@ -288,7 +293,7 @@ pub struct FlowOutcome {
 pub struct TcpSample {
     /// Congestion window in segments; zero before the start and after the end.
     pub window: f64,
-    /// Smoothed round-trip time; none before the first sample of it and after the end.
+    /// Smoothed round-trip time; none before the first sample and after the end.
     pub srtt: Option<Span>,
 }
 
@@ -299,14 +304,14 @@ pub struct Completion {
     pub start: Time,
     /// From its start to the last byte at the receiver.
     pub took: Span,
-    /// The size of the file.
+    /// The size of the file, or of the page's objects.
     pub size: Bytes,
 }
 
-/// What one link did.
+/// The results of one link.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkOutcome {
-    /// As in the scenario.
+    /// The name in the scenario.
     pub name: String,
     /// Whether the scenario watches it; only then are the distribution and series filled.
     pub watched: bool,
@@ -314,7 +319,7 @@ pub struct LinkOutcome {
     pub rate: Rate,
     /// Packets transmitted.
     pub sent: Count,
-    /// Packets its discipline dropped.
+    /// Packets that its discipline dropped.
     pub dropped: Drops,
     /// Packets lost on its wire.
     pub lost: u64,
@@ -330,19 +335,19 @@ pub struct LinkOutcome {
     pub backlog: Vec<u64>,
     /// Bytes transmitted in each sample interval.
     pub series: Vec<Bytes>,
-    /// What its discipline allocated to flows, where it infers what they need; by flow.
+    /// Allocations of its discipline to flows, if it infers their requirements; by flow.
     pub allocations: Vec<Allocation>,
-    /// Numbers that the discipline reports of itself, by name, at the end of the run.
+    /// Statistics that the discipline reports, by name, at the end of the run.
     pub statistics: Vec<(Cow<'static, str>, f64)>,
-    /// Numbers that it reports of flows, likewise, by the flow's place in the scenario; one for each connection of the
-    /// flow that it distinguishes.
+    /// Statistics that it reports of flows, by the flow's index in the scenario; one for each connection of
+    /// the flow that it distinguishes.
     pub flow_statistics: Vec<(usize, Cow<'static, str>, f64)>,
-    /// How its discipline broke its contract, in words, since when it has dropped everything; only one from outside the
-    /// catalogue can. Default: it did not.
+    /// How its discipline broke its contract, as text; since then it has dropped everything. Only one from
+    /// outside the catalogue can. Default: none.
     pub fault: Option<String>,
 }
 
-/// What the discipline of a link allocated to one flow, and what it held of it.
+/// The allocation of a link's discipline to one flow, and the flow's backlog.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
     /// The index of the flow in the scenario.
@@ -351,7 +356,7 @@ pub struct Allocation {
     pub measured: Bytes,
     /// Time integral of the allocation over each sample interval: its mean there, times the interval.
     pub series: Vec<Bytes>,
-    /// Bytes that waited at the end of each sample interval.
+    /// Backlog in bytes at the end of each sample interval.
     pub fill: Vec<Bytes>,
 }
 
@@ -370,8 +375,8 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The shares at which [`quantiles`](Distribution::quantiles) are given: so many that a curve of them shows no steps, closest together at
-    /// both ends.
+    /// The shares at which [`quantiles`](Distribution::quantiles) are given: enough that a curve shows no
+    /// steps, and closest together at both ends.
     pub const CURVE: [f64; 53] = [
         0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.225,
         0.25, 0.275, 0.3, 0.325, 0.35, 0.375, 0.4, 0.425, 0.45, 0.475, 0.5, 0.525, 0.55, 0.575, 0.6, 0.625,
@@ -379,7 +384,7 @@ impl Distribution {
         0.99, 0.995, 0.998, 0.999, 1.0,
     ];
 
-    /// Those of them that have names in tables and claims.
+    /// The shares with names in tables and claims, a subset of [`CURVE`](Distribution::CURVE).
     pub const SHARES: [f64; 13] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
 
     /// The value at one of [`CURVE`](Distribution::CURVE); `None` without samples or for another share.
@@ -428,8 +433,8 @@ impl Sub for Count {
 mod tests {
     use super::*;
 
-    /// A run of which 1 % of the packets left 5 ms late where 3 ms are allowed. Shares: of the machine's time what the run,
-    /// others and the hypervisor took, of a thread's what it ran and waited.
+    /// A run in which 1 % of the packets left 5 ms late where 3 ms are allowed. Shares of the machine's time:
+    /// the run, others and the hypervisor; of a thread's time: running and waiting.
     fn late([own, others, stolen]: [f64; 3], thread: Option<[f64; 2]>) -> Timekeeping {
         let late = Span::from_millis(5);
         Timekeeping {
@@ -451,19 +456,19 @@ mod tests {
         assert_eq!(cause([0.2, 0.6, 0.0], Some([0.2, 0.002])), Some(Cause::OwnLoad));
         // Threads of the run waited for each other.
         assert_eq!(cause([0.8, 0.005, 0.0], Some([0.7, 0.2])), Some(Cause::OwnLoad));
-        // Of the thread that was late: applications waited for others, and packets did not.
+        // Only the late thread counts: applications waited for others, and packets did not.
         let applications = Some(ThreadUse { ran: 0.1, waited: 0.2 });
         let run = late([0.2, 0.6, 0.05], Some([0.2, 0.002]));
         let packets = Timekeeping { applications, ..run.clone() };
         assert_eq!(packets.cause(), Some(Cause::Hypervisor));
         let writes = Timekeeping { lateness: Distribution::default(), writes: run.lateness, ..packets };
         assert_eq!(writes.cause(), Some(Cause::OtherPrograms));
-        // A thread that is never done is too slow whatever else there is.
+        // A thread that is always busy is too slow in any case.
         assert_eq!(cause([0.5, 0.4, 0.02], Some([0.95, 0.04])), Some(Cause::OwnLoad));
-        // Where the kernel counts nothing of threads.
+        // The kernel does not count threads.
         assert_eq!(cause([0.2, 0.6, 0.05], None), Some(Cause::OtherPrograms));
         assert_eq!(cause([0.2, 0.02, 0.09], None), Some(Cause::Hypervisor));
-        // Nothing is wrong, or nothing is known.
+        // No lateness, or no data.
         let on_time = Timekeeping { limit: Span::from_millis(6), ..late([0.2, 0.6, 0.0], None) };
         assert_eq!((on_time.fault(), on_time.cause()), (None, None));
         assert_eq!(Timekeeping { cpu: None, ..late([0.0; 3], None) }.cause(), None);

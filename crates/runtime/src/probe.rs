@@ -1,4 +1,4 @@
-//! Statistics of flows and links. Plain counts are always kept; the rest costs nothing unless asked for.
+//! Statistics of flows and links. Plain counts are always kept; the rest costs nothing unless it is enabled.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,24 +13,24 @@ use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 
 use crate::histogram::Histogram;
 
-/// Counts of what disciplines see as one flow, since the start of the run.
+/// Counts of one flow, as disciplines see it, since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Put on the first link by its source.
+    /// Packets that its source put on the first link.
     pub sent: Count,
-    /// Reached the sink.
+    /// Packets that reached the sink.
     pub delivered: Count,
-    /// Dropped by disciplines, in both directions, by reason in the order of [`DropReason::ALL`].
+    /// Packets dropped by disciplines, in both directions, by reason in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Lost on wires.
+    /// Packets lost on wires.
     pub lost: u64,
-    /// Marked by disciplines.
+    /// Packets marked by disciplines.
     pub marked: u64,
-    /// Notifications to its sources that a link cannot carry what the flow needs.
+    /// Notifications to its sources that a link cannot carry the flow's requirement.
     pub overloads: u64,
 }
 
-/// What befalls a packet of a flow on its way.
+/// An event of a flow's packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEvent {
     /// A discipline dropped it.
@@ -42,7 +42,7 @@ pub enum PacketEvent {
 }
 
 impl Counters {
-    /// Counts what befell a packet.
+    /// Counts an event of a packet.
     pub fn count(&mut self, event: PacketEvent) {
         match event {
             PacketEvent::Dropped(reason) => self.dropped[reason as usize] += 1,
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// Adds to `outcome` what happened since `before`.
+    /// Adds the events since `before` to `outcome`.
     pub fn add_since(&self, before: &Self, outcome: &mut FlowOutcome) {
         outcome.sent += self.sent - before.sent;
         outcome.delivered += self.delivered - before.delivered;
@@ -75,8 +75,8 @@ impl AddAssign for Counters {
     }
 }
 
-/// The [`Counters`] of many flows by id, in tables: what every packet touches, and one for each kind of what befalls few packets,
-/// without memory until it happens.
+/// The [`Counters`] of many flows by id, in tables: one for counts that every packet touches, and one for
+/// each kind of rare event, which takes no memory until the first one.
 #[derive(Clone, Debug, Default)]
 pub struct FlowCounts {
     carried: Vec<Carried>,
@@ -86,7 +86,7 @@ pub struct FlowCounts {
     overloads: Vec<u64>,
 }
 
-/// What a flow sent, and what of it arrived: never in two cache lines.
+/// Counts of packets sent and delivered, which never span two cache lines.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 struct Carried {
@@ -95,31 +95,31 @@ struct Carried {
 }
 
 impl FlowCounts {
-    /// Zeros of flows with the ids below `flows`.
+    /// Zero counts for flows with ids below `flows`.
     #[must_use]
     pub fn new(flows: usize) -> Self {
         Self { carried: vec![Carried::default(); flows], ..Self::default() }
     }
 
-    /// The source of a flow put a packet on its first link.
+    /// Counts a packet that a flow's source put on its first link.
     #[inline]
     pub fn sent(&mut self, flow: FlowId, size: Bytes) {
         self.carried[flow.index()].sent.add(size);
     }
 
-    /// The memory in which the packets of a flow are counted, to ask for it before it is needed.
+    /// The memory of a flow's counts, to prefetch it.
     #[must_use]
     pub fn memory_of(&self, flow: FlowId) -> Option<&impl Sized> {
         self.carried.get(flow.index())
     }
 
-    /// A packet reached the sink of its flow.
+    /// Counts a packet that reached the sink of its flow.
     #[inline]
     pub fn delivered(&mut self, flow: FlowId, size: Bytes) {
         self.carried[flow.index()].delivered.add(size);
     }
 
-    /// Counts what befell a packet of a flow.
+    /// Counts an event of a flow's packet.
     pub fn count(&mut self, flow: FlowId, event: PacketEvent) {
         let table = match event {
             PacketEvent::Dropped(reason) => &mut self.dropped[reason as usize],
@@ -129,7 +129,7 @@ impl FlowCounts {
         Self::add(table, flow, self.carried.len());
     }
 
-    /// The sources of a flow were notified that a link cannot carry what it needs.
+    /// Counts a notification to a flow's sources that a link cannot carry its requirement.
     pub fn notified(&mut self, flow: FlowId) {
         Self::add(&mut self.overloads, flow, self.carried.len());
     }
@@ -141,7 +141,7 @@ impl FlowCounts {
         table[flow.index()] += 1;
     }
 
-    /// Those of one flow.
+    /// The counters of one flow.
     #[must_use]
     pub fn of(&self, flow: FlowId) -> Counters {
         let Carried { sent, delivered } = self.carried[flow.index()];
@@ -166,13 +166,13 @@ impl FlowCounts {
 /// Counts of a link that its discipline does not keep, since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkCounts {
-    /// Transmitted.
+    /// Packets transmitted.
     pub sent: Count,
-    /// Dropped by the discipline, by reason in the order of [`DropReason::ALL`].
+    /// Packets dropped by the discipline, by reason in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Lost on the wire.
+    /// Packets lost on the wire.
     pub lost: u64,
-    /// Marked by the discipline.
+    /// Packets marked by the discipline.
     pub marked: u64,
     /// Bits that could have been transmitted up to `counted`, changes of the rate included.
     possible_bits: f64,
@@ -180,20 +180,20 @@ pub struct LinkCounts {
 }
 
 impl LinkCounts {
-    /// The same at `now`, if the rate was `rate` since they were last brought up to a time.
+    /// The counts at `now`, if the rate was `rate` since the last update.
     #[must_use]
     pub fn until(&self, now: Time, rate: Rate) -> Self {
         let more = rate.as_bit() as f64 * now.since(self.counted).as_secs_f64();
         Self { possible_bits: self.possible_bits + more, counted: now, ..*self }
     }
 
-    /// The same at `now`, where this could be transmitted from the start of the run.
+    /// The counts at `now`, if `possible` could have been transmitted since the start of the run.
     #[must_use]
     pub fn until_possible(&self, now: Time, possible: Bytes) -> Self {
         Self { possible_bits: possible.bits() as f64, counted: now, ..*self }
     }
 
-    /// What happened since `before`, in a part of `measured` length of the run.
+    /// The results since `before`, in a part of `measured` length of the run.
     #[must_use]
     pub fn since(&self, before: &Self, measured: Span) -> LinkOutcome {
         let possible_bits = self.possible_bits - before.possible_bits;
@@ -219,7 +219,7 @@ fn drops<'a>(after: &'a ByReason, before: &'a ByReason) -> impl Iterator<Item = 
     DropReason::ALL.into_iter().zip(more).filter(|&(_, count)| count > 0)
 }
 
-/// What is measured on a watched link.
+/// Measurements of a watched link.
 #[derive(Debug, Default)]
 pub struct LinkProbe {
     /// Time in the queue of packets transmitted.
@@ -233,20 +233,20 @@ pub struct LinkProbe {
     /// Packet-seconds of backlog since the measured part began.
     area: f64,
     since: Time,
-    /// As of the last two ends of sample intervals, the start of the run being the first.
+    /// Counts at the last two ends of sample intervals, the start of the run being the first.
     ends: [IntervalEnd; 2],
-    /// What packets waited before the measured part began.
+    /// Waiting times before the measured part began.
     before: Waited,
 }
 
-/// What had happened on a link by the end of a sample interval.
+/// Counts of a link at the end of a sample interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct IntervalEnd {
     counts: LinkCounts,
     waited: Waited,
 }
 
-/// How long some packets waited: the sum, in seconds, and how many they were.
+/// The sum of waiting times, in seconds, and the number of packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waited {
     seconds: f64,
@@ -256,7 +256,7 @@ struct Waited {
 /// A sample interval of a watched link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSample {
-    /// What waits at its end.
+    /// The backlog at its end.
     pub backlog: Packets,
     /// Bytes transmitted in it.
     pub sent: Bytes,
@@ -264,40 +264,41 @@ pub struct LinkSample {
     pub rate: Rate,
     /// The mean time in the queue of packets transmitted in it; none if there were none.
     pub delay: Option<Span>,
-    /// Packets that its discipline dropped in it, by reason in the order of [`DropReason::ALL`].
+    /// Packets that the discipline dropped in it, by reason in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets that its wire lost in it.
+    /// Packets that the wire lost in it.
     pub lost: u64,
-    /// Packets that its discipline marked in it.
+    /// Packets that the discipline marked in it.
     pub marked: u64,
 }
 
-/// The end of a sample interval, for what follows a run.
+/// The end of a sample interval, for observers of a run.
 #[derive(Clone, Copy)]
 pub struct Samples<'a> {
-    /// When, from the start of the run.
+    /// The time, from the start of the run.
     pub at: Time,
     /// The flows of the scenario; none if they are too many to be measured.
     pub flows: &'a [FlowProbe],
-    /// The watched links by their places in the scenario.
+    /// The watched links by their indices in the scenario.
     pub links: &'a [(usize, LinkSample)],
-    /// What has reached the sink of the flow at this place since the start of the run, also of flows that are not measured.
+    /// Bytes that have reached the sink of the flow with this index since the start of the run, including
+    /// flows that are not measured.
     pub delivered: &'a dyn Fn(usize) -> Bytes,
 }
 
 impl LinkProbe {
-    /// Must be called before each change of the queue with the `backlog` it had until `now`.
+    /// Must be called before each change of the queue, with its `backlog` until `now`.
     pub fn before_change(&mut self, now: Time, backlog: Backlog) {
         self.area += backlog.packets.get() as f64 * now.since(self.since).as_secs_f64();
         self.since = now;
     }
 
-    /// A packet was transmitted after `waited` in the queue.
+    /// Notes a packet transmitted after `waited` in the queue.
     pub fn transmitted(&mut self, waited: Span) {
         self.delay.record(waited);
     }
 
-    /// A sample interval ends, with these counts since the start of the run.
+    /// Ends a sample interval, with these counts since the start of the run.
     pub fn sample(&mut self, backlog: Backlog, counts: LinkCounts) {
         self.ends = [self.ends[1], IntervalEnd { counts, waited: self.waited() }];
         let [before, after] = &self.ends;
@@ -306,7 +307,7 @@ impl LinkProbe {
         self.allocations.sample(self.series.len());
     }
 
-    /// The last sample interval that has ended.
+    /// The last complete sample interval.
     #[must_use]
     pub fn last_sample(&self) -> Option<LinkSample> {
         let backlog = Packets::new(*self.backlog.last()?);
@@ -328,7 +329,7 @@ impl LinkProbe {
         })
     }
 
-    /// What packets waited since the start of the run.
+    /// Waiting times of packets since the start of the run.
     fn waited(&self) -> Waited {
         Waited {
             seconds: self.before.seconds + self.delay.sum().as_secs_f64(),
@@ -336,7 +337,7 @@ impl LinkProbe {
         }
     }
 
-    /// The measured part begins: forgets what came before, except the series.
+    /// Begins the measured part: resets everything except the series.
     pub fn restart(&mut self, now: Time) {
         self.before = self.waited();
         self.allocations.restart();
@@ -352,20 +353,21 @@ impl LinkProbe {
     }
 }
 
-/// What a discipline allocates to the flows of a scenario, from the totals since it was made that it reports.
+/// Allocations of a discipline to the flows of a scenario, from the totals that it reports since it was
+/// created.
 #[derive(Debug, Default)]
 pub struct Allocations(BTreeMap<u32, Allocated>);
 
 #[derive(Debug, Default)]
 struct Allocated {
-    /// What the discipline reported in this round, over all ids of the flow.
+    /// The total that the discipline reported in this round, over all ids of the flow.
     total: Bytes,
     held: Bytes,
-    /// Its total as of the round before.
+    /// The total of the round before.
     before: Bytes,
-    /// What waited as of then.
+    /// The backlog in the round before.
     waits: Bytes,
-    /// Since the last sample, and in the measured part.
+    /// Allocation since the last sample, and in the measured part.
     interval: Bytes,
     measured: Bytes,
     series: Vec<Bytes>,
@@ -373,14 +375,14 @@ struct Allocated {
 }
 
 impl Allocations {
-    /// Adds the share of one id to that of its flow. A round adds each id once.
+    /// Adds the allocation of one id to that of its flow. A round adds each id once.
     pub fn add(&mut self, flow: u32, share: FlowShare) {
         let flow = self.0.entry(flow).or_default();
         flow.total += share.allocated;
         flow.held += share.fill;
     }
 
-    /// Ends a round, in which all ids were added.
+    /// Ends a round, after all ids were added.
     pub fn end_round(&mut self) {
         for flow in self.0.values_mut() {
             flow.waits = std::mem::take(&mut flow.held);
@@ -393,15 +395,15 @@ impl Allocations {
         }
     }
 
-    /// The discipline is another one, whose totals begin at zero.
+    /// Notes that the discipline was replaced by one whose totals begin at zero.
     pub fn replace(&mut self) {
         self.0.values_mut().for_each(|flow| flow.before = Bytes::ZERO);
     }
 
-    /// The sample interval with this number ends, the first being 1.
+    /// Ends the sample interval with this number; the first is 1.
     fn sample(&mut self, number: usize) {
         for flow in self.0.values_mut() {
-            // Those that came later had nothing before.
+            // Flows that came later have had none before.
             flow.series.resize(number - 1, Bytes::ZERO);
             flow.fill.resize(number - 1, Bytes::ZERO);
             flow.series.push(std::mem::take(&mut flow.interval));
@@ -413,7 +415,7 @@ impl Allocations {
         self.0.values_mut().for_each(|flow| flow.measured = Bytes::ZERO);
     }
 
-    /// By flow.
+    /// Takes the allocations out, by flow.
     pub fn take(&mut self) -> Vec<Allocation> {
         let outcome = |(flow, of): (u32, Allocated)| Allocation {
             flow: flow as usize,
@@ -425,10 +427,10 @@ impl Allocations {
     }
 }
 
-/// Statistics of a flow besides its counts.
+/// Statistics of a flow in addition to its counts.
 #[derive(Debug, Default)]
 pub struct FlowProbe {
-    /// The state of its TCP at the end of each sample interval.
+    /// The state of TCP at the end of each sample interval.
     pub tcp: Vec<TcpSample>,
     /// One-way delay of packets that reached the sink.
     pub delay: Histogram,
@@ -438,7 +440,7 @@ pub struct FlowProbe {
 }
 
 impl FlowProbe {
-    /// A sample interval ends, with `delivered` bytes since the start of the run.
+    /// Ends a sample interval, with `delivered` bytes since the start of the run.
     pub fn sample(&mut self, delivered: Bytes) {
         self.series.push(delivered - self.sampled);
         self.sampled = delivered;

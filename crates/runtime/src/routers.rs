@@ -1,9 +1,10 @@
-//! Routers that exchange reports about their links: which of a scenario do, and how they reach each other.
+//! Routers that exchange reports about their links: which routers of a scenario do, and how they reach each
+//! other.
 //!
-//! A router takes part if the queue of a link that leaves it does, or will after a change. Routers have the
-//! numbers of their nodes for addresses, flows those of their ids for keys, ports those of links. The
-//! backend carries the messages: it has packets, and a table of the places at which paths begin. Paths
-//! between routers are found when the first message needs them.
+//! A router takes part if the queue of an output link does, or will after a change. Routers are addressed by
+//! the numbers of their nodes, flows by their ids, ports by the numbers of links. The backend carries the
+//! messages: it has packets, and a table of paths. Paths between routers are found when the first message
+//! needs them.
 //!
 //! Cost: for each router a call per interval and link that takes part.
 
@@ -22,7 +23,8 @@ use crate::sffc::{
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
 use apportion_scenario::routing::Routing;
 
-/// How often a router checks whether a queue has begun to take part. Chosen: rare compared with intervals of 50 ms.
+/// Interval at which a router checks whether a queue has begun to take part. Chosen: rare compared with
+/// intervals of 50 ms.
 const CHECK_INTERVAL: Span = Span::from_secs(1);
 /// RFC 791 section 3.1, without options.
 const IPV4_HEADER: u64 = 20;
@@ -37,15 +39,15 @@ pub const fn charged(message: &[u8]) -> Bytes {
 pub trait Links {
     /// The part of a link's discipline that exchanges reports with other routers, if it has one.
     fn reporter(&self, link: u32) -> Option<&Sffc>;
-    /// Likewise, to change it.
+    /// Like [`reporter`](Self::reporter), to change it.
     fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc>;
 }
 
-/// Takes a path from one router to another into the table of the backend, and says where it begins; none if the
-/// table is full.
+/// Adds a path from one router to another to the table of the backend, and returns where it begins; none if
+/// the table is full.
 pub type Add<'a> = dyn FnMut(&[LinkId]) -> Option<u32> + 'a;
 
-/// Every router that takes part.
+/// All routers that take part.
 #[derive(Debug)]
 pub struct Routers<'a> {
     scenario: &'a Scenario,
@@ -53,7 +55,7 @@ pub struct Routers<'a> {
     /// The router at each node, if it takes part.
     at: Vec<Option<u32>>,
     routing: Routing<'a>,
-    /// Where paths found so far begin in the table of the backend.
+    /// Where the paths found so far begin in the table of the backend.
     paths: BTreeMap<(NodeId, NodeId), Option<u32>>,
 }
 
@@ -88,7 +90,7 @@ impl<L: Links> Forwarding for Outputs<'_, L> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of `scenario`, with `seed`; none if no queue takes part.
+    /// The routers of `scenario`, with `seed`; none if no queue takes part.
     pub fn new(scenario: &'a Scenario, seed: u64, add: &mut Add<'_>) -> Option<Self> {
         let mut intervals: Vec<Option<Span>> =
             scenario.links.iter().map(|link| link.queue.report_interval()).collect();
@@ -121,7 +123,7 @@ impl<'a> Routers<'a> {
         Some(Self { scenario, all, at, routing, paths: BTreeMap::new() })
     }
 
-    /// How many there are.
+    /// The number of routers.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.all.len() as u32
@@ -133,8 +135,9 @@ impl<'a> Routers<'a> {
         self.all[router as usize].node
     }
 
-    /// Does what is due at a router: an interval of a link has ended, or a timer of its manager has expired. Returns the
-    /// time of the next call, which is later than `now`. The router may have messages to [send](Self::transmit).
+    /// Handles due events of a router: an interval of a link has ended, or a timer of its manager has
+    /// expired. Returns the time of the next call, which is later than `now`. The router may have messages to
+    /// [send](Self::transmit).
     pub fn manage(&mut self, now: Time, router: u32, links: &mut impl Links) -> Time {
         let Router { manager, links: own, .. } = &mut self.all[router as usize];
         // A queue may begin to take part later.
@@ -154,8 +157,9 @@ impl<'a> Routers<'a> {
         manager.next_timer().map_or(next, |due| due.min(next))
     }
 
-    /// A message has come to the end of `link`, which is the end of its path or a router on its way. Returns the
-    /// router that read it, which may have messages to [send](Self::transmit), and whether the message goes on.
+    /// Handles a message that has reached the end of `link`, which is the end of its path or a router on its
+    /// way. Returns the router that read it, which may have messages to [send](Self::transmit), and whether
+    /// the message goes on.
     pub fn receive(
         &mut self,
         now: Time,
@@ -182,7 +186,7 @@ impl<'a> Routers<'a> {
         self.all[router as usize].manager.transmit()
     }
 
-    /// The node that a message goes to; none if to each neighbour, or if there is no such node.
+    /// The node that a message goes to; none if it goes to each neighbour, or if there is no such node.
     #[must_use]
     pub fn end(&self, to: Destination, numbers: &Numbers) -> Option<NodeId> {
         match to {
@@ -198,7 +202,7 @@ impl<'a> Routers<'a> {
         }
     }
 
-    /// Where the paths begin that a message of a router takes to `to`.
+    /// Where the paths of a router's message to `to` begin.
     pub fn paths(&mut self, router: u32, to: Destination, numbers: &Numbers, add: &mut Add<'_>) -> Vec<u32> {
         let Router { node, neighbours, .. } = &self.all[router as usize];
         if to == Destination::Neighbours {
@@ -209,7 +213,7 @@ impl<'a> Routers<'a> {
         end.and_then(|end| self.path(from, end, add)).into_iter().collect()
     }
 
-    /// Where the path between two nodes begins; none if there is none, or no room.
+    /// Where the path between two nodes begins; none if there is no path, or the table is full.
     fn path(&mut self, from: NodeId, to: NodeId, add: &mut Add<'_>) -> Option<u32> {
         if let Some(begin) = self.paths.get(&(from, to)) {
             return *begin;
@@ -229,8 +233,8 @@ impl<'a> Routers<'a> {
     }
 }
 
-/// Parameters for reports that come every `shortest` to `longest`. Reports may come twice as often: one was delayed and
-/// the next one was not.
+/// Parameters for reports that come every `shortest` to `longest`. Reports may come twice as often, if one
+/// was delayed and the next one was not.
 #[must_use]
 pub fn manager_params(shortest: Span, longest: Span) -> ManagerParams {
     let default = ManagerParams::default();

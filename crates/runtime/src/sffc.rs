@@ -1,32 +1,34 @@
-//! The SF-FC Manager: finds the upstream routers of a router's flows, and reports to them what its links lost.
+//! The SF-FC Manager: finds the upstream routers of a router's flows, and reports the losses of its links to
+//! them.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
-//! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the backend passes in what arrived and takes
-//! out what is to be sent.
+//! section 3.2 and Fig. 3. One Manager per router. It does no I/O: the backend passes in received messages
+//! and takes out messages to send.
 //!
-//! A router whose link overflowed looks its flow up; if it does not know where the flow comes from it asks
-//! its neighbours, then sends the question towards the flow's source, where the first SF-FC router that
-//! carries the flow takes it and answers. Reports go to the router that answered.
+//! A router whose link overflowed looks up the upstream router of each flow. If it does not know it, the
+//! router queries its neighbours, then sends a query towards the flow's source, which the first SF-FC router
+//! on the way that carries the flow answers. Reports go to the router that answered.
 //!
-//! The paper trusts its neighbours. Here one of them may lie:
-//! - A router answers only about flows that leave by the port from whose side the question came. The asker is
-//!   then its next hop for them, no other router can be before it has fallen silent, and only its reports count.
-//! - An answer gives a cookie, which a router that does not see the answer cannot guess; reports show it. It is
-//!   renewed by further questions, and the one before is taken too: reports are under way when it changes.
-//! - Messages with a cookie are numbered, and only later ones are taken: one that was overtaken is lost.
+//! The paper trusts neighbours. Here one of them may lie:
+//! - A router answers only about flows that leave by the port from whose side the query came. The asker
+//!   becomes its next hop for them, no other router can be until the asker is silent for long enough, and
+//!   only the asker's reports count.
+//! - An answer contains a cookie, which a router that does not see the answer cannot guess; reports repeat
+//!   it. Further queries renew it, and the previous one stays valid: reports may be in flight when it
+//!   changes.
+//! - Messages with a cookie are numbered, and only later ones are accepted: one that was overtaken is lost.
 //! - Reports of a flow, and messages of a router and of all strangers, are bounded in rate.
-//! - A report of more departures than arrivals, or of an interval that is zero or very long, is refused. That
-//!   a report lowers a flow no further than it could honestly is checked by the discarder that receives it.
-//! - Tables are bounded; for each port they are apart, so that what comes from one side costs the others
-//!   nothing.
+//! - A report of more departures than arrivals, or of an interval that is zero or very long, is refused. The
+//!   discarder that receives a report checks that it lowers a flow no further than an honest one could.
+//! - Tables are bounded, and separate for each port, so that messages from one side cost the others nothing.
 //!
 //! With a shared key messages carry an authenticator ([`message`]). Routers with the key can still lie as
 //! above.
 //!
-//! Readings: a report waits for an answer only as long as it is news, which is one interval of its own. How
-//! often is asked, and what follows without an answer, is chosen (see [`ManagerParams`]).
+//! Readings of the paper: a report waits for an answer only while it is news, which is one interval of its
+//! own. The times of queries, with and without answers, are chosen (see [`ManagerParams`]).
 //!
-//! Cost: nothing per packet. Per message O(flows in it × log flows). Memory of 160 bytes for a flow that is
+//! Cost: nothing per packet. Per message O(flows in it × log flows). Memory: 160 bytes for a flow that is
 //! reported and 80 for one that a next hop claims; at worst three times that with keys and trees.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -58,75 +60,75 @@ use side::Side;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port(pub u32);
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// To every router one hop away, and no further.
     Neighbours,
-    /// On the way to where the flow comes from, until a Manager takes it.
+    /// Towards the source of the flow, until a Manager takes it.
     TowardsSource(FlowId),
-    /// To this router; routers on the way only forward it.
+    /// This router; routers on the way only forward it.
     Router(RouterId),
 }
 
-/// A message to send: the payload, to which the backend adds its headers.
+/// A message to send, without the headers that the backend adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where it goes.
+    /// The destination.
     pub to: Destination,
-    /// At most [`message::MAX_SIZE`].
+    /// The payload, at most [`message::MAX_SIZE`] bytes.
     pub bytes: Vec<u8>,
 }
 
 /// The disposition of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// It ends here.
+    /// The message ends here.
     Taken,
-    /// It is a query towards a source that means another router: forward it as it is.
+    /// The message is a query towards a source that means another router: forward it unchanged.
     Pass,
 }
 
-/// What the Manager must know of the router around it.
+/// The router around a Manager.
 pub trait Forwarding {
     /// The name of a flow among routers; none if the flow is unknown.
     fn key(&self, flow: FlowId) -> Option<FlowKey>;
-    /// The flow of this name; none if no packet of it was seen lately.
+    /// The flow of this name; none if none of its packets was seen lately.
     fn flow(&self, key: &FlowKey) -> Option<FlowId>;
     /// Whether `flow` leaves by `port` now, as a non-adaptive flow that was seen lately.
     fn carries(&self, port: Port, flow: FlowId) -> bool;
-    /// A valid report of the next hop about what left by `port`.
+    /// Handles a valid report of the next hop about packets that left by `port`.
     fn on_report(&mut self, port: Port, report: FlowReport);
 }
 
 /// Parameters of a [`Manager`]. The routers of a network should have the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManagerParams {
-    /// What the first two questions of a search wait for an answer; each further one waits twice as long.
+    /// Timeout of the first two queries of a search; each further one waits twice as long.
     pub search_timeout: Span,
-    /// Questions towards the source before a search ends.
+    /// Number of queries towards the source before a search ends.
     pub tries: u32,
     /// Pause after a search that found no router.
     pub pause: Span,
-    /// A router that was silent so long is no longer the next hop; an answer is valid as long.
+    /// Silence after which a router is no longer the next hop; an answer is valid as long.
     pub expiry: Span,
-    /// Age at which a cookie is changed. Routers ask again after half of it.
+    /// Age at which a cookie is changed. Routers query again after half of it.
     pub renewal: Span,
-    /// Reports of a flow that follow closer are refused.
+    /// Reports of a flow at a shorter interval are refused.
     pub min_interval: Span,
-    /// Reports over a longer time are refused.
+    /// Reports over a longer interval are refused.
     pub longest_interval: Span,
-    /// Messages a second that are taken from a router that was answered.
+    /// Messages a second that are accepted from a router that was answered.
     pub message_rate: u32,
-    /// Queries a second that are taken of all others on the side of a port.
+    /// Queries a second that are accepted from all others on the side of a port.
     pub query_rate: u32,
-    /// Messages above either rate that may come at once.
+    /// Burst of messages above either rate.
     pub burst: u32,
-    /// Flows that are reported, and flows that are claimed by next hops on the side of each port.
+    /// Maximum of flows that are reported, and of flows that next hops claim on the side of each port.
     pub flows: usize,
-    /// Routers that are next hops on the side of each port.
+    /// Maximum of next hops on the side of each port.
     pub neighbours: usize,
-    /// Messages that wait to be sent.
+    /// Maximum of messages that wait to be sent.
     pub outbox: usize,
 }
 
@@ -135,22 +137,23 @@ impl Default for ManagerParams {
         Self {
             // Chosen: twice the way through 64 KB at 10 Mb/s (52 ms), the buffers of the paper.
             search_timeout: Span::from_millis(100),
-            // Chosen: with the doubling the last waits 0.4 s, longer than a satellite's round trip takes to a
+            // Chosen: with the doubling the last query waits 0.4 s, longer than a satellite's round trip to a
             // neighbour.
             tries: 3,
-            // Chosen: as long as an answer is valid, so a failed search costs no more than a successful one.
+            // Chosen: the validity of an answer, so a failed search costs no more than a successful one.
             pause: Span::from_secs(6),
             // Chosen: three renewals, so that two may be lost.
             expiry: Span::from_secs(6),
-            // Chosen: longer than any search takes (0.8 s); one query a second and neighbour is no load.
+            // Chosen: longer than any search takes (0.8 s); one query a second and neighbour is little load.
             renewal: Span::from_secs(2),
-            // Chosen: half of an interval of 50 ms, as delays vary; routers with shorter ones set it lower.
+            // Chosen: half of an interval of 50 ms, because delays vary; routers with shorter intervals set
+            // it lower.
             min_interval: Span::from_millis(25),
-            // Chosen: 200 such intervals; a longer count says nothing of now.
+            // Chosen: 200 such intervals; a longer count does not describe the present.
             longest_interval: Span::from_secs(10),
             // Chosen: 1,000 flows at 20 a message every 50 ms.
             message_rate: 1_000,
-            // Chosen: as many; behind routers that know nothing of SF-FC each flow needs a query of its own.
+            // Chosen: the same; behind routers without SF-FC each flow needs a query of its own.
             query_rate: 1_000,
             // Chosen: the messages of two intervals at the full rate.
             burst: 100,
@@ -164,7 +167,7 @@ impl Default for ManagerParams {
     }
 }
 
-/// Numbers that no outsider can guess, also not from those that were given out before.
+/// Numbers that no outsider can guess, even from earlier ones.
 #[derive(Clone, Debug)]
 struct Secret {
     key: Key,
@@ -194,7 +197,7 @@ pub struct Manager {
     secret: Secret,
     /// Number of the last message with a cookie.
     sequence: u64,
-    /// Where the flows that were reported come from. Their time is when they are forgotten.
+    /// The upstream routers of reported flows, with the times when they are forgotten.
     upstream: Aged<FlowId, Upstream>,
     /// When the next step of each search is due.
     agenda: Aged<FlowId, ()>,
@@ -223,8 +226,8 @@ impl Manager {
         }
     }
 
-    /// A message came in from the side that `port` leads to: one to this router or to all neighbours, or a
-    /// query on its way to a source.
+    /// Handles a message from the side of `port`: to this router, to all neighbours, or a query on its way to
+    /// a source.
     pub fn receive(&mut self, now: Time, port: Port, bytes: &[u8], router: &mut dyn Forwarding) -> Handled {
         let message = match Message::decode(bytes, self.key.as_ref()) {
             Ok(message) => message,
@@ -267,12 +270,12 @@ impl Manager {
         Handled::Taken
     }
 
-    /// The next message to send, none if all are out.
+    /// The next message to send; none if all are sent.
     pub fn transmit(&mut self) -> Option<Transmit> {
         self.outbox.pop_front()
     }
 
-    /// Counts of messages sent, of reports of flows that were accepted, and of what was refused, by reason.
+    /// Reports counts of messages sent, of accepted reports of flows, and of refusals, by reason.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.counters.show(show);
     }
@@ -282,8 +285,7 @@ impl Manager {
             self.counters.refused(Refusal::Outbox);
             return;
         }
-        // Lists of flows are split before; a message that were too large nonetheless would be refused
-        // everywhere.
+        // Lists of flows are split before; a larger message would be refused everywhere.
         if let Some(bytes) = message.encode(self.key.as_ref()) {
             self.counters.sent(message);
             self.outbox.push_back(Transmit { to, bytes });
@@ -296,8 +298,7 @@ impl Manager {
     }
 }
 
-/// Whether a report may be true: something arrived, not more departed, and in a time that an interval may
-/// have.
+/// Checks that a report may be true: packets arrived, not more departed, within a plausible interval.
 fn check(arrived: Bytes, departed: Bytes) -> Result<(), Refusal> {
     // Chosen: no link carries 2^50 bytes in `longest_interval`; counts below it can be multiplied by bits and
     // sums.

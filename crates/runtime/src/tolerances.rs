@@ -1,4 +1,5 @@
-//! How far the lab may differ from the simulator, and how late packets of the lab may therefore be.
+//! Tolerated differences between the lab and the simulator, and the lateness of packets in the lab that they
+//! allow.
 //!
 //! `docs/parity.md` gives the reason for each tolerance, `docs/lab.md` derives the limits of lateness.
 
@@ -8,38 +9,40 @@ use apportion_scenario::model::Scenario;
 /// The tolerated differences between simulator and lab.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerances {
-    /// Of a flow's throughput, as a fraction of the mean throughput per flow in the simulator; of its share, as a
-    /// fraction of an equal share.
+    /// Tolerance of a flow's throughput, as a fraction of the mean throughput per flow in the simulator; of
+    /// its share, as a fraction of an equal share.
     pub throughput: f64,
-    /// Of the median and the 95th percentile of one-way delay, as a fraction of the simulator's.
+    /// Tolerance of the median and the 95th percentile of one-way delay, as a fraction of the simulator's.
     pub delay: f64,
     /// Lower bound of the tolerance of delays, ms.
     pub delay_ms: f64,
-    /// Of the share of packets dropped, in percentage points.
+    /// Tolerance of the share of packets dropped, in percentage points.
     pub drops: f64,
 }
 
 /// The tolerances of `docs/parity.md`.
 pub const TOLERANCES: Tolerances = Tolerances { throughput: 0.15, delay: 0.25, delay_ms: 3.0, drops: 3.0 };
 
-/// How late packets may be, so that lateness changes no number by more than its tolerance.
+/// Limits of the lateness of packets, so that it changes no number by more than its tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatenessLimits {
-    /// 99 % of the packets.
+    /// Maximum of the 99th percentile.
     pub most: Span,
-    /// All packets on average; `None` without TCP.
+    /// Maximum of the mean; `None` without TCP.
     pub mean: Option<Span>,
 }
 
-/// How often a packet and its acknowledgement change between the kernel and the engine: each can be late each time.
+/// How often a packet and its acknowledgement cross between the kernel and the engine; each crossing can be
+/// late.
 const HANDOVERS: f64 = 4.0;
 
 impl LatenessLimits {
-    /// Those of a scenario.
+    /// The limits of a scenario.
     #[must_use]
     pub fn new(scenario: &Scenario, tolerances: &Tolerances) -> Self {
         let flows = || scenario.flows.iter();
-        // A packet that is read late waits as much less on its way: its delay changes by its lateness at most.
+        // A packet that is read late waits for less time on its way: its delay changes by at most its
+        // lateness.
         let delay = flows().filter_map(|flow| scenario.path_delay(flow)).min().unwrap_or_default();
         let most = (tolerances.delay * delay.as_secs_f64()).max(tolerances.delay_ms / 1e3);
         // TCP sends a window in each round trip, which lateness makes longer.

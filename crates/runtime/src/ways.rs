@@ -1,8 +1,8 @@
 //! The links that the connections of a run cross.
 //!
-//! Where there are no [groups of links](apportion_scenario::model::LinkGroup) on the path of a flow and no [paths of equal
-//! cost](apportion_scenario::model::Path::equal), it has one way, which all of its connections take. Otherwise connections choose,
-//! and flows have as many ways as differ.
+//! Without [groups of links](apportion_scenario::model::LinkGroup) on its path and [paths of equal
+//! cost](apportion_scenario::model::Path::equal), a flow has one way, which all its connections take.
+//! Otherwise each connection chooses, and the flow has all the different ways.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub struct Way {
 /// The ways of all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// Those that differ, in the order of flows; each flow has one at least.
+    /// The different ways, in the order of flows; each flow has at least one.
     pub all: Vec<Way>,
-    /// By connection, in the scenario's order.
+    /// The way of each connection, in the scenario's order.
     pub of_connection: Vec<u32>,
 }
 
 impl Ways {
-    /// Those of `scenario` with these connections, in a run with `seed`.
+    /// The ways of `scenario` with these connections, in a run with `seed`.
     #[must_use]
     pub fn new(scenario: &Scenario, numbers: &Numbers, seed: u64) -> Self {
         let mut ways = Self::default();

@@ -1,4 +1,4 @@
-//! The random time that packets take on a wire beyond its delay; see [`Jitter`].
+//! The random delay of packets on a wire in addition to its constant delay; see [`Jitter`].
 //!
 //! Cost: one random number a packet if uniform, some two logarithms and cosines if normal.
 
@@ -6,7 +6,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::Span;
 use apportion_scenario::model::{Jitter, JitterDistribution};
 
-/// What decides how long packets take.
+/// Draws the random delays.
 #[derive(Clone, Debug)]
 pub struct WireJitter {
     jitter: Jitter,
@@ -14,7 +14,7 @@ pub struct WireJitter {
 }
 
 impl WireJitter {
-    /// Times drawn from `stream`.
+    /// Delays drawn from `stream`.
     #[must_use]
     pub const fn new(jitter: Jitter, stream: Stream) -> Self {
         Self { jitter, stream }
@@ -26,7 +26,7 @@ impl WireJitter {
         self.jitter.reorder
     }
 
-    /// What the next packet takes beyond the delay.
+    /// The random delay of the next packet.
     pub fn draw(&mut self) -> Span {
         let max = self.jitter.max.as_nanos();
         Span::from_nanos(match self.jitter.distribution {
@@ -46,7 +46,7 @@ impl WireJitter {
 mod tests {
     use super::*;
 
-    /// Mean and standard deviation, and the least and the longest, in parts of the maximum.
+    /// Mean and standard deviation, minimum and maximum, relative to the maximum.
     fn drawn(distribution: JitterDistribution) -> [f64; 4] {
         let max = Span::from_millis(6);
         let jitter = Jitter { max, distribution, reorder: false };
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn times_have_the_moments_of_their_distribution() {
-        // A uniform one has 1 / √12. A normal one cut at three standard deviations has 0.9866 of its own.
+        // A uniform distribution has 1 / √12. A normal one cut at three standard deviations has 0.9866 of its
+        // own.
         for (distribution, sd) in
             [(JitterDistribution::Uniform, 0.288_7), (JitterDistribution::Normal, 0.9866 / 6.0)]
         {

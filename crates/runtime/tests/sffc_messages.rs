@@ -1,5 +1,5 @@
-//! The corpus of the fuzzer `sffc_message`, whole, cut and changed, against reader and Manager; and the page
-//! about the messages against the writer.
+//! Tests of the reader and the Manager with the corpus of the fuzzer `sffc_message`, whole, cut and changed;
+//! and of the examples of `docs/sffc-messages.md`.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
@@ -38,7 +38,7 @@ fn report() -> Message {
     })
 }
 
-/// What the corpus holds: each file's name, its message, and whether it has an authenticator.
+/// The corpus: each file's name, its message, and whether it has an authenticator.
 fn messages() -> Vec<(&'static str, Message, bool)> {
     let (router, nonce) = (RouterId(2), 0xfeed_beef_cafe_f00d);
     let flows = || vec![flow("udp9"), flow("a five-tuple of IPv6 takes thirty-seven")];
@@ -135,7 +135,7 @@ fn no_cut_or_changed_message_panics_or_makes_a_manager_send_much() {
             }
         }
     }
-    // Neither side may be starved, or the test shows nothing.
+    // Both sides must be large enough, or the test proves nothing.
     assert!(read > 1_000 && refused > 1_000 && sent > 100, "{read} read, {refused} refused, {sent} sent");
     assert_eq!(router.reports, 0, "no report shows the cookie");
 }
@@ -145,7 +145,7 @@ fn the_page_shows_what_the_writer_makes() {
     let page = std::fs::read_to_string(root().join("docs/sffc-messages.md")).unwrap();
     let example = page.split("\n## Example\n").nth(1).unwrap();
     let example = example.split("```hex\n").nth(1).unwrap().split("```").next().unwrap();
-    // What follows a `;` is a remark.
+    // Text after `;` is a remark.
     let digits: String = example.lines().flat_map(|line| line.split(';').next()).collect();
     let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
     let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();

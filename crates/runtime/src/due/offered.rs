@@ -1,4 +1,4 @@
-//! What sources write whose rate varies: their mean rate in each of some intervals.
+//! The writes of sources whose rate varies: their mean rate in each of some intervals.
 
 use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::entitlement::{Phase, Wants};
@@ -7,14 +7,14 @@ use apportion_scenario::model::Scenario;
 use crate::connections::{Planned, Workload};
 use crate::source::Write;
 
-/// Shortest interval. Chosen: queues smooth what varies faster, and it is the second of the worst second.
+/// Shortest interval. Chosen: queues smooth faster variation, and it is the second of the worst second.
 const SHORTEST: Span = Span::from_secs(1);
-/// Maximum number of intervals of a run, and of intervals times flows. Chosen: in each interval entitlements of all flows are computed
-/// anew, which is then some tenth of what may be computed at all.
+/// Maximum number of intervals of a run, and of intervals times flows. Chosen: entitlements of all flows are
+/// computed again in each interval, and this is about a tenth of the maximum of such computations.
 const MAX: u64 = 500;
 const MAX_OF_FLOWS: u64 = 100_000;
 
-/// Intervals of equal length, of which one begins with the measured part.
+/// Intervals of equal length, one of which begins with the measured part.
 pub(super) struct Bins {
     /// The end of the first one.
     first: Time,
@@ -31,7 +31,7 @@ impl Bins {
         Self { first: Time::ZERO + Span::from_nanos(before), length, stop: scenario.stop }
     }
 
-    /// What the connections of a flow want, whose rate changes at these times.
+    /// What the connections of a flow want over time; their rate changes at these times.
     pub(super) fn phases(&self, members: &[Planned], changes: &[(Time, Rate)]) -> Vec<Phase> {
         let Some(start) = members.iter().map(|of| of.start).min() else { return Vec::new() };
         let stop = members.iter().map(|of| of.stop).max().map_or(self.stop, |stop| stop.min(self.stop));
@@ -56,7 +56,7 @@ impl Bins {
         all
     }
 
-    /// The number of the interval in which a time is.
+    /// The index of the interval that contains a time.
     fn place(&self, at: Time) -> usize {
         match at < self.first {
             true => 0,
@@ -71,15 +71,16 @@ impl Bins {
     }
 }
 
-/// Tells `add` when a connection writes before `stop`, and how many bits.
+/// Calls `add` with the time and bits of each write of a connection before `stop`.
 fn writes(connection: &Planned, changes: &[(Time, Rate)], stop: Time, add: &mut impl FnMut(Time, u64)) {
     let Workload::Writes(writes) = &connection.workload else { return };
     let mut generator = writes.generator.clone();
     let mut pending = None;
     let ends = changes.iter().map(|&(at, rate)| (at, Some(rate))).chain([(stop, None)]);
     for (until, rate) in ends {
-        // As in the simulator: a source is asked for its first write when it starts, and for the next one after the last, or after a
-        // change that finds none; a change leaves the one that was handed out, but for silence.
+        // As in the simulator: a source produces its first write at the start, and the next one after the
+        // last, or after a change that finds none pending. A change keeps the pending write, except for
+        // silence.
         if until > connection.start {
             pending = pending.or_else(|| generator.next());
         }

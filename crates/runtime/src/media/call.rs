@@ -1,15 +1,18 @@
-//! Calls over RTP and UDP: voice at a constant rate, and video whose rate follows what the receiver reports.
+//! Calls over RTP and UDP: voice at a constant rate, and video whose rate follows the receiver's reports.
 //!
-//! The sender makes a frame every interval, in as many packets of equal size as it takes, and spreads them over the interval: the pacer of
-//! draft-ietf-rmcat-gcc-02, section 4, which sends at the target rate. The receiver of an adaptive call estimates
-//! the rate of the path ([`DelayControl`]) and reports it every `REPORTS`, and at once when it has fallen by more than 3 % since the
-//! last report (draft-alvestrand-rmcat-remb-03, section 3), with the share of lost packets (RFC 3550 section 6.4.1). The sender's rate is the
-//! smaller one of that estimate and its [own](after_loss), within the bounds of the call. At its start it [probes](Prober) for the rate of the
-//! path; the result is reported at once, and both estimates go on from there. The padding of clusters is no part of the call's rate.
+//! The sender produces a frame every interval, in as many packets of equal size as needed, and paces them
+//! over the interval: the pacer of draft-ietf-rmcat-gcc-02, section 4, which sends at the target rate. The
+//! receiver of an adaptive call estimates the rate of the path ([`DelayControl`]) and reports it every
+//! `REPORTS`, and at once when it has fallen by more than 3 % since the last report
+//! (draft-alvestrand-rmcat-remb-03, section 3), with the share of lost packets (RFC 3550 section 6.4.1). The
+//! sender's rate is the smaller one of that estimate and its [own](after_loss), within the bounds of the
+//! call. At its start it [probes](Prober) for the rate of the path; the result is reported at once, and both
+//! estimates go on from there. The padding of clusters is no part of the call's rate.
 //!
-//! The voice at the receiver is played out of a buffer of one length: the 95th percentile of the network's delay and a packet's 20 ms, as it holds
-//! whole packets. A packet that comes later is lost. From mouth to ear it takes this, the 20 ms that a packet collects, and what
-//! the codec looks ahead. An adaptive call is judged as G.711 whose packets fare as those of the call, of which each may carry voice.
+//! The receiver plays voice out of a buffer of constant length: the 95th percentile of the network's delay
+//! and a packet's 20 ms, because it holds whole packets. A packet that arrives later is lost. The
+//! mouth-to-ear delay is this, the 20 ms that a packet collects, and the codec's look-ahead. An adaptive call
+//! is rated as G.711 with the delays and losses of the call's packets, each of which may carry voice.
 //!
 //! | here | value | from |
 //! |---|---|---|
@@ -17,10 +20,11 @@
 //! | `REPORT_SIZE` | 80 B | IPv4 and UDP 28, a receiver report 32 (RFC 3550 section 6.4.2), REMB 20 |
 //! | `FIRST_RTT` | 200 ms | chosen: until one is measured; it sets the step of the rate alone |
 //!
-//! What deviates: frames have the size of the rate at their time, without larger ones in between; what is sent of voice has no pauses. A
-//! sender that gets no reports keeps its rate. Packets that arrive out of order count, and are not late for that.
+//! Deviations: frames have the size that follows from the present rate, without larger ones in between; voice
+//! has no pauses. A sender without reports keeps its rate. Packets that arrive out of order count, and are
+//! not late for that reason.
 //!
-//! Cost: O(1) for each packet. Memory: 8 bytes for each packet under way, and a histogram.
+//! Cost: O(1) for each packet. Memory: 8 bytes for each packet in flight, and a histogram.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +40,7 @@ use crate::histogram::Histogram;
 use crate::outcome::CallQuality;
 
 const REPORTS: Span = Span::from_secs(1);
-/// A report on the wire.
+/// Size of a report on the wire.
 pub const REPORT_SIZE: Bytes = Bytes::new(80);
 const FIRST_RTT: Span = Span::from_millis(200);
 
@@ -45,15 +49,16 @@ const FIRST_RTT: Span = Span::from_millis(200);
 pub struct Call {
     codec: Codec,
     stop: Time,
-    /// From frame to frame.
+    /// The time between frames.
     interval: Span,
-    /// The largest packet.
+    /// Maximum size of a packet.
     packet: Bytes,
     rate: Rate,
-    /// Bits times 10⁹ that frames have not used.
+    /// Unused bits of frames, times 10⁹.
     carry: u128,
     next_frame: Time,
-    /// Packets of the last frame that were not sent, the next one last; when that is, and the time between them.
+    /// Packets of the last frame that were not sent, the next one last; the time of the next one, and the
+    /// time between them.
     unsent: Vec<Bytes>,
     next_packet: Time,
     gap: Span,
@@ -63,47 +68,47 @@ pub struct Call {
     measured: Measured,
 }
 
-/// What adapts the rate.
+/// The adaptation of the rate.
 #[derive(Debug)]
 struct Adaptive {
     params: Arc<AdaptiveCall>,
     control: DelayControl,
     prober: Prober,
-    /// What the receiver has measured of a cluster and not reported.
+    /// The rate of a cluster that the receiver has measured and not reported.
     probed: Option<Rate>,
-    /// The sender's own estimate, by losses.
+    /// The sender's own estimate, from losses.
     by_loss: Rate,
     rtt: Span,
     /// When the receiver reports next.
     next_report: Time,
-    /// Of the packet that arrived last: when it was sent and when it arrived.
+    /// When the last packet that arrived was sent, and when it arrived.
     last: Option<(Time, Time)>,
-    /// One above the highest number that arrived; the same, and what had arrived, at the last report.
+    /// One above the highest number that arrived; this number and the arrivals at the last report.
     highest: u32,
     arrived: u32,
     reported: (u32, u32),
     reported_rate: Rate,
-    /// Reports under way, and the number of the next one.
+    /// Reports in flight, and the number of the next one.
     reports: VecDeque<Report>,
     next: u32,
 }
 
-/// What a receiver reports.
+/// A report of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Report {
-    /// What the path can carry.
+    /// The estimated rate of the path.
     estimate: Rate,
     /// The result of a cluster since the last report.
     probed: Option<Rate>,
-    /// Of the packets since the last report, how many were lost, in parts of 256.
+    /// The share of lost packets since the last report, in units of 1/256.
     lost: u8,
-    /// When the last packet was sent, by its own account.
+    /// The timestamp of the last packet that arrived.
     sent: Time,
-    /// How long ago it arrived.
+    /// Time since its arrival.
     held: Span,
 }
 
-/// What counts in the measured part.
+/// Statistics of the measured part.
 #[derive(Debug)]
 struct Measured {
     since: Time,
@@ -137,7 +142,7 @@ impl Measured {
         }
     }
 
-    /// The share of packets that were not there `within` their time: all that could be at the end.
+    /// The share of packets that did not arrive `within` this time, of those that could have by the end.
     fn lost(&self, end: Time, within: Span) -> Option<f64> {
         let missing = self.under_way.iter().filter(|&&sent| sent + within < end).count() as u64;
         let due = u64::from(self.front - self.first) + missing;
@@ -247,7 +252,7 @@ impl Call {
         self.adaptive.as_ref().and_then(|adaptive| adaptive.prober.next_packet())
     }
 
-    /// A packet of this size leaves, of which `media` is part of the call's rate.
+    /// Sends a packet of this size; `media` is the part that belongs to the call's rate.
     fn send(&mut self, now: Time, size: Bytes, media: Bytes, out: &mut Vec<Emission>) {
         out.push(Emission::Datagram(self.next, size));
         self.next += 1;
@@ -263,11 +268,11 @@ impl Call {
         // The larger ones come first.
         self.unsent
             .extend((0..parts).rev().map(|part| Bytes::new(size / parts + u64::from(part < size % parts))));
-        // What a cluster has held up goes with this frame.
+        // Packets that a cluster held up leave with this frame.
         (self.next_packet, self.gap) = (now, self.interval.div(self.unsent.len() as u64));
     }
 
-    /// A packet arrives, with its number and the time at which it was sent.
+    /// Handles a packet that arrives, with its number and its sending time.
     pub fn on_datagram(&mut self, now: Time, number: u32, sent: Time, size: Bytes) {
         self.measured.arrived(number, now.since(sent));
         if let Some(adaptive) = &mut self.adaptive {
@@ -275,7 +280,7 @@ impl Call {
         }
     }
 
-    /// The report with this number arrives at the sender.
+    /// Handles the report with this number at the sender.
     pub fn on_report(&mut self, now: Time, number: u32) {
         let Some(adaptive) = &mut self.adaptive else { return };
         let Some(report) = adaptive.take_report(number) else { return };
@@ -298,13 +303,13 @@ impl Call {
 
     pub(super) fn outcome(&mut self, now: Time) -> CallQuality {
         let Self { codec, measured, .. } = self;
-        // A frame is spread over an interval: less than that has no rate.
+        // A frame is spread over an interval: a shorter time has no rate.
         let lasted = self.stop.min(now).since(measured.since).max(self.interval);
         let lasted = u128::from(lasted.as_nanos());
         let bits = (u128::from(measured.bytes.bits()) * 1_000_000_000).checked_div(lasted);
         let rate = Rate::from_bit(bits.and_then(|bits| u64::try_from(bits).ok()).unwrap_or(0));
         let delay = measured.delays.distribution().quantile(0.95);
-        // Where nothing arrives, what has been under way for so long is lost.
+        // If no packets arrive, those in flight for this long are lost.
         let played = delay.map_or(REPORTS, |delay| delay + Codec::FRAME);
         let lost = measured.lost(now, played);
         let mouth_to_ear = delay.map(|_| played + Codec::FRAME + codec.look_ahead());
@@ -331,7 +336,7 @@ impl Adaptive {
         }
     }
 
-    /// Makes a report: its number. None if nothing has arrived since the last one.
+    /// Makes a report, and returns its number. None if no packet has arrived since the last one.
     fn report(&mut self, now: Time) -> Option<u32> {
         let (sent, arrived) = self.last?;
         let due = self.highest - self.reported.0;
@@ -351,7 +356,7 @@ impl Adaptive {
         Some(self.next - 1)
     }
 
-    /// The report with this number; those before it are lost. None if a later one has arrived.
+    /// Takes the report with this number; earlier ones are lost. None if a later one has arrived.
     fn take_report(&mut self, number: u32) -> Option<Report> {
         let first = self.next - self.reports.len() as u32;
         let place = number.checked_sub(first)?;
@@ -378,7 +383,8 @@ mod tests {
         Call::adaptive(&Arc::new(params), Time::ZERO, Time::from_secs(1_000))
     }
 
-    /// Runs a call until `end` over a path with these delays of packets by number, none where they are lost; reports take 20 ms.
+    /// Runs a call until `end` over a path with these delays of packets by number, none for lost ones;
+    /// reports take 20 ms.
     fn play(call: &mut Call, end: Time, delay: impl Fn(u32, Time) -> Option<Span>) -> Vec<Emission> {
         let (mut all, mut packets, mut reports) = (Vec::new(), Vec::new(), Vec::new());
         loop {
@@ -426,7 +432,7 @@ mod tests {
     #[test]
     fn what_is_lost_and_what_comes_too_late_counts_once_each() {
         let mut call = voice();
-        // Of 100 packets 2 are lost and 3 come 300 ms late: the buffer holds 30 and 20 ms.
+        // 2 of 100 packets are lost and 3 come 300 ms late: the buffer holds 30 and 20 ms.
         let delay = |number: u32, _| match number % 100 {
             0 | 1 => None,
             2..5 => Some(Span::from_millis(330)),
@@ -434,7 +440,7 @@ mod tests {
         };
         play(&mut call, Time::from_secs(200), delay);
         let got = call.outcome(Time::from_secs(200));
-        // Quantiles of a histogram are near.
+        // Quantiles of a histogram are approximate.
         assert!((got.mouth_to_ear.unwrap().as_secs_f64() - 0.07).abs() < 0.0003);
         assert_eq!(got.lost, Some(0.05));
     }
@@ -469,14 +475,14 @@ mod tests {
     fn an_adaptive_call_has_its_highest_rate_at_once() {
         let mut call = adaptive();
         let quiet = |_: u32, _| Some(Span::from_millis(30));
-        // Clusters of 0.9, 1.8 and 2 Mb/s, of which two begin when a result is back.
+        // Clusters of 0.9, 1.8 and 2 Mb/s, two of which begin when a result is back.
         play(&mut call, Time::from_millis(500), quiet);
         assert_eq!(call.outcome(Time::from_millis(500)).lost, Some(0.0));
         assert!(call.rate > Rate::from_kbit(1_950), "{}", call.rate);
         let sent = play(&mut call, Time::from_secs(60), quiet);
         assert_eq!(call.rate, Rate::from_mbit(2));
         assert_eq!(sent.iter().filter(|one| matches!(one, Emission::Report(_))).count(), 59);
-        // 10 kB in nine packets of equal size, but for a byte.
+        // 10 kB in nine packets whose sizes differ by at most a byte.
         let Some(Emission::Datagram(_, size)) = sent.last() else { panic!("{:?}", sent.last()) };
         assert!((1_111..=1_112).contains(&size.get()));
         assert_eq!(call.adaptive.unwrap().rtt, Span::from_millis(50));
@@ -485,7 +491,7 @@ mod tests {
     #[test]
     fn without_results_of_probes_it_grows_by_five_percent_a_second() {
         let mut call = adaptive();
-        // Of the clusters too little arrives.
+        // Too little of the clusters arrives.
         let after = |_: u32, now: Time| (now > Time::from_millis(500)).then(|| Span::from_millis(30));
         play(&mut call, Time::from_secs(20), after);
         assert!((Rate::from_kbit(500)..Rate::from_kbit(900)).contains(&call.rate), "{}", call.rate);

@@ -1,13 +1,14 @@
-//! Video and voice as people feel them: sources that react to delay and loss, and what is measured at the other end.
+//! Video and voice: sources that react to delay and loss, and their quality at the other end.
 //!
-//! A source is a state machine of both ends. A backend carries what one end [sends](Emission) to the other, calls the timer when it
-//! is due, and says when the measured part begins; `now` is an argument. Nothing is drawn at random.
+//! A source is a state machine of both ends. A backend carries [emissions](Emission) from one end to the
+//! other, calls the timer when it is due, and announces the measured part; `now` is an argument. There are no
+//! random draws.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`player`] | adaptive video over TCP: requests, the buffer, what the viewer sees |
+//! | [`player`] | adaptive video over TCP: requests, the buffer, quality for the viewer |
 //! | [`call`] | calls over UDP: frames, reports, delay and loss |
-//! | [`probe`] | what the path carries at the start of a call, by clusters of packets |
+//! | [`probe`] | the rate of the path at the start of a call, by clusters of packets |
 //! | [`rate_control`] | the rate of a call, by the gradient of delay and by loss |
 //! | [`e_model`] | the quality of a call from delay and loss |
 
@@ -32,14 +33,14 @@ pub enum Media {
     Call(Call),
 }
 
-/// What an end sends.
+/// An emission of one end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Emission {
-    /// The viewer asks for the segment with this number. Sent back.
+    /// The viewer's request for the segment with this number. Sent back.
     Request(u32),
     /// A packet of a call: its number and its size on the wire. Sent forth.
     Datagram(u32, Bytes),
-    /// The report with this number of the receiver of a call. Sent back.
+    /// The report with this number from the receiver of a call. Sent back.
     Report(u32),
 }
 
@@ -55,7 +56,7 @@ impl Media {
         })
     }
 
-    /// When the timer is to be called.
+    /// When to call the timer.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         match self {
@@ -64,7 +65,7 @@ impl Media {
         }
     }
 
-    /// Does what is due by `now`; what is sent goes to `out`.
+    /// Handles what is due by `now`; emissions go to `out`.
     pub fn on_timer(&mut self, now: Time, out: &mut Vec<Emission>) {
         match self {
             Self::Player(player) => out.extend(player.on_timer(now).map(Emission::Request)),
@@ -72,7 +73,7 @@ impl Media {
         }
     }
 
-    /// The measured part begins.
+    /// Begins the measured part.
     pub fn begin_measuring(&mut self, now: Time) {
         match self {
             Self::Player(player) => player.begin_measuring(now),
@@ -80,7 +81,7 @@ impl Media {
         }
     }
 
-    /// What the measured part came to, which ends at `now`.
+    /// The quality in the measured part, which ends at `now`.
     #[must_use]
     pub fn outcome(&mut self, now: Time) -> MediaOutcome {
         match self {

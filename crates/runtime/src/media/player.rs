@@ -1,9 +1,11 @@
-//! Adaptive video over HTTP and TCP (DASH, ISO/IEC 23009-1): a player with a buffer that asks for one segment after another.
+//! Adaptive video over HTTP and TCP (DASH, ISO/IEC 23009-1): a player with a buffer that requests one segment
+//! after another.
 //!
-//! The player asks for a segment when it holds none that is under way and has room for another one. The server writes the
-//! segment, rate × length bytes or what a file says, to its TCP connection. Once it has arrived as a whole it is in the buffer, and the player chooses the rate of
-//! the next one. Playback begins with the first segment, takes one second of video a second, and stops when the buffer is empty, until the
-//! next segment is there.
+//! The player requests a segment when none is in flight and the buffer has room for another one. The server
+//! writes the segment, rate × length bytes or the size in a file, to its TCP connection. Once it has arrived
+//! as a whole it is in the buffer, and the player chooses the rate of the next one. Playback begins with the
+//! first segment, takes one second of video a second, and stalls when the buffer is empty, until the next
+//! segment has arrived.
 //!
 //! | symbol | here | value | from |
 //! |---|---|---|---|
@@ -14,9 +16,9 @@
 //! | – | `window` | 5 segments | Yin et al., "A Control-Theoretic Approach to DASH", SIGCOMM 2015, section 7.1 |
 //! | – | `PATIENCE` | 1 s, doubled each time | RFC 6298 section 2: the first timeout of the viewer's own TCP |
 //!
-//! What deviates: there are no maps of BBA-1 and BBA-2, which look at the sizes of segments. FESTIVE takes
-//! 20 segments, goes up one rate at a time, and spreads requests at random; here are its estimate and its safety factor alone. The connection stays open,
-//! and responses have no headers.
+//! Deviations: the maps of BBA-1 and BBA-2, which use the sizes of segments, are missing. FESTIVE uses 20
+//! segments, goes up one rate at a time, and spreads requests at random; this player has only its estimate
+//! and its safety factor. The connection stays open, and responses have no headers.
 //!
 //! Cost: O(rates) for each segment. Memory: 24 bytes for each segment held, 8 for each of the window.
 
@@ -28,9 +30,9 @@ use apportion_scenario::media::{Adaptation, Dash};
 
 use crate::outcome::Playback;
 
-/// How long the viewer waits for the first byte before it asks again.
+/// How long the viewer waits for the first byte before repeating a request.
 const PATIENCE: Span = Span::from_secs(1);
-/// Chosen: after six times it waits as long each time, a minute, as RFC 6298 section 2.5 allows.
+/// Maximum of doublings of that time. Chosen: it then stays at a minute, as RFC 6298 section 2.5 allows.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// A player and its server.
@@ -41,33 +43,33 @@ pub struct Player {
     stop: Time,
     /// The number of the last request, from 1.
     number: u32,
-    /// The segment under way.
+    /// The segment in flight.
     wanted: Option<Wanted>,
     /// The number of the last request that the server answered.
     answered: u32,
     /// All bytes of the segments that have arrived.
     arrived: u64,
-    /// The place of the rate of the last segment.
+    /// Index of the rate of the last segment.
     rate: usize,
     /// Throughputs of the last segments, bit/s, the oldest first.
     throughputs: VecDeque<f64>,
-    /// Places of the rates of what is to be played, with what is left of it.
+    /// Indices of the rates of the segments to play, each with the rest of its length.
     buffer: VecDeque<(usize, Span)>,
-    /// Up to when playback has come.
+    /// The time up to which playback is computed.
     clock: Time,
-    /// The place of the rate that was played last.
+    /// Index of the rate that was played last.
     shown: Option<usize>,
     plays: bool,
     seen: Playback,
-    /// Bits times ns of what was played.
+    /// Bits played, times ns.
     rate_played: u128,
 }
 
-/// A segment that was asked for and is not there.
+/// A segment that was requested and has not arrived.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     asked: Time,
-    /// When it is asked for again, unless a byte of it has come.
+    /// When to repeat the request, unless a byte of the segment has arrived.
     again: Time,
     doublings: u32,
     size: Bytes,
@@ -94,18 +96,18 @@ impl Player {
         }
     }
 
-    /// When it asks for a segment, for the first time or again.
+    /// When to send a request, for the first time or again.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         let at = match &self.wanted {
             Some(wanted) => wanted.again,
-            // What it holds too much is played without a pause.
+            // The excess over the room plays without a pause.
             None => self.clock + (self.held() + self.dash.segment).saturating_sub(self.dash.buffer),
         };
         (at < self.stop).then_some(at)
     }
 
-    /// Asks for a segment if that is due: its number.
+    /// Requests a segment if that is due, and returns its number.
     pub(super) fn on_timer(&mut self, now: Time) -> Option<u32> {
         if self.next_timer().is_none_or(|at| at > now) {
             return None;
@@ -123,7 +125,8 @@ impl Player {
         Some(self.number)
     }
 
-    /// A request reaches the server: what it writes, unless it has answered that already.
+    /// Handles a request at the server. Returns the bytes that it writes; none if it has answered the request
+    /// already.
     pub fn on_request(&mut self, number: u32) -> Option<Bytes> {
         let wanted = self.wanted.as_ref()?;
         (number > self.answered).then(|| {
@@ -132,7 +135,7 @@ impl Player {
         })
     }
 
-    /// The viewer has so many bytes in order.
+    /// Notes that the viewer has this number of bytes in order.
     pub fn on_delivered(&mut self, now: Time, bytes: u64) {
         let Some(wanted) = &mut self.wanted else { return };
         let came = bytes.saturating_sub(self.arrived);
@@ -159,7 +162,7 @@ impl Player {
         }
     }
 
-    /// The video that it holds.
+    /// Length of the video in the buffer.
     #[must_use]
     pub fn held(&self) -> Span {
         self.buffer.iter().fold(Span::ZERO, |sum, &(_, left)| sum + left)
@@ -193,7 +196,7 @@ impl Player {
         }
     }
 
-    /// The place of the rate of the next segment.
+    /// Index of the rate of the next segment.
     fn choose(&self) -> usize {
         let dash = &self.dash;
         match dash.algorithm {
@@ -201,7 +204,7 @@ impl Player {
             Adaptation::Throughput => {
                 let count = self.throughputs.len() as f64;
                 let sum: f64 = self.throughputs.iter().map(|rate| rate.recip()).sum();
-                // Without a segment there is no estimate, and the lowest rate begins soonest.
+                // Without a segment there is no estimate, and the lowest rate starts soonest.
                 let promised = if count > 0.0 { dash.safety.get() * count / sum } else { 0.0 };
                 let within = dash.ladder.partition_point(|rate| rate.as_bit() as f64 <= promised);
                 within.saturating_sub(1)
@@ -222,10 +225,10 @@ impl Player {
         }
         let aim = map(held.saturating_sub(reservoir), cushion, ladder[0], ladder[highest]);
         if aim >= ladder[up] {
-            // The highest below the aim.
+            // The highest rate below the aim.
             ladder.partition_point(|&rate| rate < aim).saturating_sub(1)
         } else if aim <= ladder[down] {
-            // The lowest above it.
+            // The lowest rate above it.
             ladder.partition_point(|&rate| rate <= aim).min(highest)
         } else {
             self.rate
@@ -246,7 +249,7 @@ impl Player {
     }
 }
 
-/// The rate at a place of the cushion: from the lowest at its begin to the highest at its end.
+/// The rate at a point of the cushion: from the lowest at its begin to the highest at its end.
 fn map(held: Span, cushion: Span, lowest: Rate, highest: Rate) -> Rate {
     let room = u128::from(highest.as_bit() - lowest.as_bit());
     let more = room * u128::from(held.as_nanos()) / u128::from(cushion.as_nanos().max(1));
@@ -279,7 +282,8 @@ mod tests {
         player(Adaptation::Buffer)
     }
 
-    /// Lets segment after segment come at `rate`, a time `latency` after each request, until `until`. The places of their rates.
+    /// Delivers segments at `rate`, a time `latency` after each request, until `until`. Returns the indices
+    /// of their rates.
     fn fed(player: &mut Player, rate: Rate, latency: Span, until: Time) -> Vec<usize> {
         let mut places = Vec::new();
         while let Some(now) = player.next_timer().filter(|&now| now < until) {
@@ -299,9 +303,10 @@ mod tests {
             player.rate = rate;
             player.choose()
         };
-        // Reservoir and above the cushion, whatever the rate before.
+        // Reservoir and above the cushion, with any previous rate.
         assert_eq!([at(0, 4), at(10_000, 4), at(30_000, 0), at(40_000, 0)], [0, 0, 4, 4]);
-        // f(20 s) = 3 Mb/s: of 1 Mb/s the highest below it, of 5 the lowest above, of 3 no change.
+        // f(20 s) = 3 Mb/s: from 1 Mb/s to the highest rate below it, from 5 to the lowest above, from 3 no
+        // change.
         assert_eq!([at(20_000, 0), at(20_000, 4), at(20_000, 2)], [1, 3, 2]);
         // f(17.5 s) = 2.5 Mb/s lies between 2 and 3: both stay.
         assert_eq!([at(17_500, 1), at(17_500, 2)], [1, 2]);
@@ -334,7 +339,7 @@ mod tests {
         assert_eq!(seen.startup, Some(Span::from_millis(250)));
         assert_eq!((seen.stalls, seen.stalled, seen.switches > 0), (0, Span::ZERO, true));
         assert_eq!(seen.played, Span::from_millis(190_000 - 250));
-        // It holds no more than there is room for, and asks as often as it plays.
+        // The buffer holds no more than its room, and requests come as often as segments are played.
         assert!(player.held() <= Span::from_secs(40) && player.held() >= Span::from_secs(36));
     }
 
@@ -343,7 +348,7 @@ mod tests {
         let mut player = bba();
         fed(&mut player, Rate::from_kbit(800), Span::ZERO, Time::from_secs(110));
         let seen = player.outcome(Time::from_secs(110));
-        // Each segment of 4 s takes 5 s: 1 s of stall behind each but the last.
+        // Each segment of 4 s takes 5 s: 1 s of stall after each but the last.
         assert_eq!((seen.startup, seen.stalls), (Some(Span::from_secs(5)), 19));
         assert_eq!((seen.stalled, seen.played), (Span::from_secs(19), Span::from_secs(76)));
         assert_eq!((seen.rate, seen.switches), (Some(Rate::from_mbit(1)), 0));
@@ -356,9 +361,9 @@ mod tests {
             player.throughputs = rates.iter().map(|rate| rate * 1e6).collect();
             player.choose()
         };
-        // Harmonic mean of 2 and 6 is 3 and not 4: 2.4 Mb/s are used.
+        // The harmonic mean of 2 and 6 is 3, not 4: 2.4 Mb/s are used.
         assert_eq!([after(&[]), after(&[2.0, 6.0]), after(&[100.0]), after(&[0.1])], [0, 1, 4, 0]);
-        // Only the last two count.
+        // Only the last two segments count.
         fed(&mut player, Rate::from_mbit(10), Span::ZERO, Time::from_secs(100));
         assert_eq!(player.throughputs.len(), 2);
         assert_eq!(player.rate, 4);
@@ -378,7 +383,7 @@ mod tests {
         }
         let size = player.on_request(1).unwrap();
         assert_eq!(player.on_request(1), None);
-        // With the first byte it waits for the rest.
+        // After the first byte it waits for the rest.
         player.on_delivered(begin + Span::from_secs(4), 1);
         assert_eq!(player.next_timer(), None);
         player.on_delivered(begin + Span::from_secs(5), size.get());

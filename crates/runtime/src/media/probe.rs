@@ -1,9 +1,11 @@
-//! Probing of a call: clusters of packets above the target rate, whose dispersion at the receiver tells what the path carries.
+//! Probing of a call: clusters of packets above the target rate, whose dispersion at the receiver shows the
+//! rate of the path.
 //!
-//! Without it a call grows by 5 % a second and takes 40 s from 300 kb/s to 2.5 Mb/s. draft-ietf-rmcat-gcc-02 has no probing; the clusters, their
-//! rates and the estimate are those of libwebrtc (`ProbeController` and `ProbeBitrateEstimator` of its `goog_cc`) at the start of a call.
-//! What libwebrtc probes later (after the application had nothing to send, and after large drops of the rate then) has no counterpart here, as
-//! a call sends at its target rate all the time.
+//! Without it a call grows by 5 % a second and takes 40 s from 300 kb/s to 2.5 Mb/s. draft-ietf-rmcat-gcc-02
+//! has no probing; the clusters, their rates and the estimate are those of libwebrtc (`ProbeController` and
+//! `ProbeBitrateEstimator` of its `goog_cc`) at the start of a call. The later probes of libwebrtc (after the
+//! application was idle, and after large drops of the rate then) have no counterpart here, because a call
+//! sends at its target rate all the time.
 //!
 //! | here | value | from |
 //! |---|---|---|
@@ -16,7 +18,8 @@
 //! | `SATURATED`, `USED` | 0.9, 0.95 | `kMinRatioForUnsaturatedLink`, `kTargetUtilizationFraction` |
 //! | `WAIT` | 1 s for a result | `kMaxWaitingTimeForProbingResult` |
 //!
-//! No cluster exceeds the highest rate of the call. A cluster takes the packets of frames that wait, and padding where there are none.
+//! No cluster exceeds the highest rate of the call. A cluster consists of waiting packets of frames, and of
+//! padding if there are none.
 //!
 //! Cost: O(1) for each packet. Memory: that of one or two clusters.
 
@@ -45,7 +48,7 @@ pub struct Prober {
     next: Option<Time>,
     /// Clusters without a result, the one that is being sent last.
     clusters: VecDeque<Cluster>,
-    /// Until when a result counts for a further cluster, and from which rate on.
+    /// Until when a result leads to a further cluster, and from which rate on.
     awaited: Option<(Time, f64)>,
 }
 
@@ -60,18 +63,18 @@ struct Cluster {
     seen: Option<Seen>,
 }
 
-/// What the receiver has seen of a cluster.
+/// The receiver's view of a cluster.
 #[derive(Debug)]
 struct Seen {
     packets: u32,
     bytes: Bytes,
-    /// When the first packet was sent and arrived, and its size; the same of the last one.
+    /// When the first packet was sent and arrived, and its size; then those of the last one.
     first: (Time, Time, Bytes),
     last: (Time, Time, Bytes),
 }
 
 impl Prober {
-    /// One that begins at `start`, of a call that begins with the rate `first`.
+    /// A prober that begins at `start`, for a call whose first rate is `first`.
     #[must_use]
     pub fn new(first: Rate, highest: Rate, start: Time) -> Self {
         let mut pending: Vec<Rate> =
@@ -84,13 +87,13 @@ impl Prober {
         Self { highest, pending, next, clusters: VecDeque::new(), awaited: None }
     }
 
-    /// When the next packet of a cluster is to leave.
+    /// When the next packet of a cluster leaves.
     #[must_use]
     pub fn next_packet(&self) -> Option<Time> {
         self.next
     }
 
-    /// The packet with this number leaves, when one was [due](Self::next_packet).
+    /// Notes the packet with this number, which leaves when one was [due](Self::next_packet).
     pub fn on_sent(&mut self, now: Time, number: u32, size: Bytes) {
         if self.clusters.back().is_none_or(|cluster| cluster.is_sent) {
             let Some(rate) = self.pending.pop() else { return self.next = None };
@@ -116,7 +119,8 @@ impl Prober {
         }
     }
 
-    /// A packet arrives that was sent at `sent`; the rate that its cluster had, if it ends one of which enough has arrived.
+    /// Handles a packet that arrives and was sent at `sent`. Returns the rate of its cluster, if it ends one
+    /// and enough of that has arrived.
     pub fn on_arrival(&mut self, now: Time, number: u32, sent: Time, size: Bytes) -> Option<Rate> {
         let cluster = self.clusters.front_mut().filter(|cluster| number >= cluster.first)?;
         let is_in = !cluster.is_sent || number < cluster.first + cluster.packets;
@@ -131,11 +135,11 @@ impl Prober {
         let ends = cluster.is_sent && number + 1 >= cluster.first + cluster.packets;
         let done = ends.then(|| self.clusters.pop_front()).flatten()?;
         let result = done.result();
-        // Of the next cluster, where all of this one's last packets are lost.
+        // The packet is of the next cluster if all last packets of this one are lost.
         if is_in { result } else { self.on_arrival(now, number, sent, size).or(result) }
     }
 
-    /// A result reaches the sender.
+    /// Handles a result at the sender.
     pub fn on_result(&mut self, now: Time, result: Rate) {
         if let Some((until, least)) = self.awaited
             && now <= until
@@ -181,13 +185,13 @@ mod tests {
 
     const PACKET: Bytes = Bytes::new(1_200);
 
-    /// In kb/s.
+    /// The rate in kb/s.
     fn kbit(rate: Rate) -> u64 {
         (rate.as_bit() + 500) / 1_000
     }
 
-    /// Lets a prober run over a path of this rate, of whose packets `loses` tells which are lost, until it has nothing to send: the rates of
-    /// clusters and the results.
+    /// Runs a prober over a path of this rate, which loses the packets for which `loses` is true, until it
+    /// has none to send. Returns the rates of clusters and the results.
     fn run(first: u64, highest: u64, path: u64, loses: impl Fn(u32) -> bool) -> (Vec<u64>, Vec<u64>) {
         let path = Rate::from_kbit(path);
         let mut prober = Prober::new(Rate::from_kbit(first), Rate::from_kbit(highest), Time::ZERO);
@@ -214,7 +218,7 @@ mod tests {
         let (rates, results) = run(300, 10_000, 100_000, |_| false);
         assert_eq!(rates, [900, 1_800, 3_600, 7_200, 10_000]);
         assert_eq!(results, [900, 1_800, 3_600, 7_200, 10_000]);
-        // No cluster exceeds the highest rate, and one of it is the last.
+        // No cluster exceeds the highest rate, and one at that rate is the last.
         assert_eq!(run(300, 1_500, 100_000, |_| false).0, [900, 1_500]);
         assert_eq!(run(300, 800, 100_000, |_| false).0, [800]);
         assert!(run(800, 800, 100_000, |_| false).0.is_empty());
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_cluster_of_which_too_little_arrives_has_no_result() {
-        // Four of five are enough; the rate is that of what is left.
+        // Four of five packets are enough; the rate is that of the rest.
         assert_eq!(run(300, 800, 100_000, |number| number == 2).1, [600]);
         assert!(run(300, 800, 100_000, |number| number < 2).1.is_empty());
     }

@@ -16,16 +16,17 @@
 //! | `beta` | `BETA` | – | 0.85 | table 1 |
 //! | `eta` | – | – | 1.08 a second | section 5.5 |
 //!
-//! A group is the packets that were sent within 5 ms. The routine of section 5.5 runs once a response time, as it recommends,
-//! and at once with the first sign of over-use. What deviates from the draft:
+//! A group consists of the packets sent within 5 ms. The routine of section 5.5 runs once a response time, as
+//! it recommends, and at once with the first sign of over-use. Deviations from the draft:
 //!
-//! - The Kalman filter's `m(i)` is a difference of delay for each group, which is larger where groups are rarer: of two calls the slower one
-//!   saw over-use first, and had 0.5 of 8 Mb/s for minutes. The slope of a line is one in time.
+//! - The Kalman filter's `m(i)` is a difference of delay per group, which is larger if groups are rarer: the
+//!   slower one of two calls would detect over-use first, and get 0.5 of 8 Mb/s for minutes. The slope of a
+//!   line is a difference per time.
 //! - Growth is additive from the first over-use on, until more arrives than the rate at which over-use began explains (`Capacity`). In the draft
 //!   it is additive only within three deviations of that rate, so each cycle begins below them, with growth in proportion, which leaves
 //!   the shares of two calls as they are.
-//! - The bound of 1.5 times what arrives keeps the estimate from growing and does not lower it, as in libwebrtc: what arrives is averaged over a
-//!   second, and a probe has found more.
+//! - The bound of 1.5 times the arrival rate keeps the estimate from growing and does not lower it, as in
+//!   libwebrtc: the arrival rate is an average over a second, and a probe may have found more.
 //!
 //! Cost: O(1) for each packet, O(`GROUPS`) for each group. Memory: 16 bytes for each packet of the window.
 
@@ -43,20 +44,20 @@ const GAIN_UP: f64 = 0.0087;
 const GAIN_DOWN: f64 = 0.039;
 const LEAST_THRESHOLD: f64 = 6.0;
 const GREATEST_THRESHOLD: f64 = 600.0;
-/// The threshold does not follow what exceeds it by more (section 5.4), ms.
+/// Excess over the threshold that the threshold does not follow (section 5.4), ms.
 const OUTLIER: f64 = 15.0;
 /// The longest time between groups that moves the threshold, ms.
 const LONGEST_STEP: f64 = 100.0;
 const OVERUSE_TIME: f64 = 10.0;
 const WINDOW: Span = Span::from_secs(1);
 const BETA: f64 = 0.85;
-/// Of the average of rates at which over-use began (section 5.5).
+/// Smoothing of the average of rates at which over-use began (section 5.5).
 const SMOOTHING: f64 = 0.95;
-/// Of their deviation, kbit/s.
+/// Minimum of their deviation, kbit/s.
 const LEAST_DEVIATION: f64 = 0.4;
 const GREATEST_DEVIATION: f64 = 2.5;
 
-/// What the detector sees.
+/// The detector's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     Normal,
@@ -72,7 +73,7 @@ enum State {
     Decrease,
 }
 
-/// Packets that were sent within [`BURST`].
+/// The packets that were sent within [`BURST`].
 #[derive(Clone, Copy, Debug)]
 struct Group {
     /// When the first of them was sent, and the last.
@@ -86,19 +87,19 @@ struct Group {
 /// The delay-based controller, at the receiver.
 #[derive(Debug)]
 pub struct DelayControl {
-    /// The group whose packets arrive, and the one before.
+    /// The group whose packets are arriving, and the one before.
     group: Option<Group>,
     before: Option<Group>,
-    /// Delay since the first group, ms, and the same smoothed.
+    /// Delay since the first group, ms, plain and smoothed.
     delay: f64,
     smoothed: f64,
-    /// When the last groups arrived, ms after the first, and their smoothed delays.
+    /// Arrival times of the last groups, ms after the first, and their smoothed delays.
     line: VecDeque<(f64, f64)>,
     /// When the first group arrived.
     origin: Time,
     /// The slope of that line.
     slope: f64,
-    /// Groups so far, as many as count.
+    /// Number of groups so far, at most [`MOST_GROUPS`].
     count: u32,
     threshold: f64,
     /// For how long the trend has been above the threshold, ms.
@@ -112,7 +113,7 @@ pub struct DelayControl {
     window: VecDeque<(Time, Bytes)>,
     in_window: Bytes,
     began: Option<Time>,
-    /// The rate at which over-use begins, once it has.
+    /// The rate at which over-use begins, once it is known.
     capacity: Option<Capacity>,
 }
 
@@ -121,7 +122,7 @@ fn ms(later: Time, earlier: Time) -> f64 {
 }
 
 impl DelayControl {
-    /// One that begins with this estimate.
+    /// A controller that begins with this estimate.
     #[must_use]
     pub fn new(first: Rate) -> Self {
         Self {
@@ -146,13 +147,13 @@ impl DelayControl {
         }
     }
 
-    /// The rate that the path can carry.
+    /// The estimated rate of the path.
     #[must_use]
     pub fn estimate(&self) -> Rate {
         Rate::from_bit(self.estimate as u64)
     }
 
-    /// A packet arrives that was sent at `sent`; `rtt` is the last round-trip time that was measured.
+    /// Handles a packet that arrives and was sent at `sent`; `rtt` is the last measured round-trip time.
     pub fn on_packet(&mut self, now: Time, sent: Time, size: Bytes, rtt: Span) {
         self.began.get_or_insert(now);
         self.window.push_back((now, size));
@@ -164,7 +165,8 @@ impl DelayControl {
             self.group = Some(Group { first: sent, sent, began: now, arrived: now });
             return;
         };
-        // What was held up and comes at once is one group (section 5.2), for no longer than libwebrtc's `kMaxBurstDuration`.
+        // Packets that were held up and arrive at once are one group (section 5.2), for at most libwebrtc's
+        // `kMaxBurstDuration`.
         let is_burst = now.since(group.arrived) < BURST
             && ms(now, group.arrived) < ms(sent, group.sent)
             && now.since(group.began) < LONGEST_BURST;
@@ -178,7 +180,7 @@ impl DelayControl {
         }
     }
 
-    /// A cluster of packets has found this rate. It counts unless the path is over-used.
+    /// Takes the rate that a cluster of packets has found, unless the path is over-used.
     pub fn on_probe(&mut self, rate: Rate) {
         if self.state != State::Decrease {
             self.estimate = rate.as_bit() as f64;
@@ -200,7 +202,8 @@ impl DelayControl {
         }
     }
 
-    /// Fits the line of delays, to which a group adds this `variation`; the arrival-time filter of section 5.3.
+    /// Fits the line of delays after a group with this `variation`; in place of the arrival-time filter of
+    /// section 5.3.
     fn fit(&mut self, arrived: Time, variation: f64) {
         if self.count == 0 {
             self.origin = arrived;
@@ -223,12 +226,13 @@ impl DelayControl {
         }
     }
 
-    /// The over-use detector (section 5.4) of a group sent `gap` ms and arrived `between` ms after the one before; `last` is the slope before.
+    /// The over-use detector (section 5.4) for a group sent `gap` ms and arrived `between` ms after the one
+    /// before; `last` is the slope before.
     fn detect(&mut self, gap: f64, between: f64, last: f64) -> Signal {
         let trend = self.slope * f64::from(self.count) * GAIN;
         let size = trend.abs();
         let signal = if trend > self.threshold {
-            // The first group above it has been so for half of its time, and is none alone.
+            // The first group above the threshold counts for half of its time, and is no over-use alone.
             let is_first = self.over_for == 0.0;
             self.over_for += if is_first { gap / 2.0 } else { gap };
             if !is_first && self.over_for > OVERUSE_TIME && self.slope >= last {
@@ -250,7 +254,7 @@ impl DelayControl {
         signal
     }
 
-    /// The rate control (section 5.5), `since` ms after it ran last.
+    /// The rate control (section 5.5), `since` ms after its last run.
     fn update(&mut self, signal: Signal, since: f64, response: f64) {
         self.state = match (signal, self.state) {
             (Signal::Over, _) => State::Decrease,
@@ -341,7 +345,8 @@ mod tests {
 
     const FRAME: u64 = 33;
 
-    /// Lets frames of one packet of `size` arrive for so many seconds; the delay of each is `delay` of its number, ms.
+    /// Delivers frames of one packet of `size` for some seconds; `delay` returns the delay of each by number,
+    /// ms.
     fn feed(
         control: &mut DelayControl,
         from: u64,
@@ -366,7 +371,7 @@ mod tests {
     fn with_constant_delay_it_grows_by_eight_percent_a_second_up_to_what_arrives_and_half() {
         let mut control = DelayControl::new(Rate::from_kbit(300));
         feed(&mut control, 0, 4, 1_250, |_| 20);
-        // Of four seconds, less the first group and the last response time.
+        // Four seconds, minus the first group and the last response time.
         let grown = control.estimate / 300e3;
         assert!(grown > 1.08_f64.powf(3.5) && grown < 1.08_f64.powi(4), "{grown}");
         feed(&mut control, 200, 60, 1_250, |_| 20);
@@ -378,7 +383,8 @@ mod tests {
     fn growing_delay_is_over_use_and_takes_fifteen_percent_off_what_arrives() {
         let mut control = DelayControl::new(Rate::from_kbit(300));
         let next = feed(&mut control, 0, 3, 1_250, |_| 20);
-        // Each frame 15 ms later than the one before: what arrives falls, as behind a link with two thirds of the rate.
+        // Each frame 15 ms later than the one before: the arrival rate falls, as behind a link with two
+        // thirds of the rate.
         feed(&mut control, next, 4, 1_250, |k| 20 + 15 * k);
         let arrives = 1_250.0 * 8.0 / 48e-3;
         assert!((control.estimate / (BETA * arrives) - 1.0).abs() < 0.06, "{}", control.estimate);
@@ -417,7 +423,7 @@ mod tests {
         let next = feed(&mut control, 0, 3, 1_250, |_| 20);
         let next = feed(&mut control, next, 4, 1_250, |k| 20 + 15 * k);
         let capacity = control.capacity.unwrap();
-        // What arrives then, 206 kb/s, is within its bounds.
+        // The arrival rate, 206 kb/s, is within its bounds.
         let next = feed(&mut control, next, 1, 850, |_| 20 + 15 * 121);
         let (least, most) = capacity.bounds();
         assert!((least..most).contains(&206e3), "{capacity:?}");

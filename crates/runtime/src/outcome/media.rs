@@ -1,44 +1,44 @@
-//! What people got of video and voice.
+//! The quality of video and voice.
 
 use apportion_core::units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 
-/// What a viewer or listener got in the measured part.
+/// The quality for a viewer or listener in the measured part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MediaOutcome {
-    /// Of adaptive video.
+    /// The quality of adaptive video.
     Playback(Playback),
     Call(CallQuality),
 }
 
-/// What a viewer saw.
+/// The quality for a viewer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Playback {
-    /// From the start of the flow to the first picture, wherever in the run that was; none if there was none.
+    /// Time from the start of the flow to the first picture, anywhere in the run; none if there was none.
     pub startup: Option<Span>,
-    /// Video played.
+    /// Length of the video that was played.
     pub played: Span,
-    /// Its mean rate; none if nothing was played.
+    /// The mean rate of that; none if none was played.
     pub rate: Option<Rate>,
-    /// Times that playback stopped because nothing was left to play.
+    /// How often playback stalled because the buffer was empty.
     pub stalls: u64,
-    /// How long it stood still.
+    /// Total length of stalls.
     pub stalled: Span,
     /// Changes of the rate between a segment and the next one.
     pub switches: u64,
 }
 
-/// What a listener heard.
+/// The quality for a listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallQuality {
-    /// What the sender sent on average, on the wire.
+    /// The mean rate of the sender, on the wire.
     pub rate: Rate,
-    /// From the mouth to the ear; none if no packet arrived.
+    /// The mouth-to-ear delay; none if no packet arrived.
     pub mouth_to_ear: Option<Span>,
-    /// The share of packets that did not arrive in time to be played; none if there was none.
+    /// The share of packets that did not arrive in time to be played; none if there were none.
     pub lost: Option<f64>,
-    /// The rating of the E-model; none likewise.
+    /// The rating of the E-model; none if no packet arrived.
     pub r: Option<f64>,
-    /// The mean opinion score, 1 to 4.5; none likewise.
+    /// The mean opinion score, 1 to 4.5; none if no packet arrived.
     pub mos: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a lying neighbour can do: tests.
+//! Tests of attacks by a lying neighbour.
 
 use super::message::{FlowState, Proof, Report};
 use super::tests::{DOWN, Node, UP, exchange, key, ms, node, node_with, report_of};
@@ -17,7 +17,7 @@ fn acquainted(secret: Option<&[u8]>) -> (Node, Node, Report) {
 }
 
 impl Node {
-    /// Receives a report of this content and says whether any of it was handed on.
+    /// Receives a report with this content. Returns whether any part of it was accepted.
     fn accepts(&mut self, now: Time, port: Port, report: &Report) -> bool {
         let before = self.around.reports.len();
         let secret = self.manager.key.clone();
@@ -26,7 +26,7 @@ impl Node {
         self.around.reports.len() > before
     }
 
-    /// Receives a query without a proof, and says whether it was answered.
+    /// Receives a query without a proof. Returns whether it was answered.
     fn answers(&mut self, now: Time, router: u128, flow: u32) -> bool {
         self.answer(now, router, flow).is_some()
     }
@@ -55,17 +55,17 @@ fn a_forged_report_changes_nothing() {
     forged.proof.cookie ^= 1;
     assert!(!up.accepts(ms(50), DOWN, &forged), "without the cookie");
     assert_eq!(up.count("refused_cookie"), 1.0);
-    // A next hop of one flow is not that of another.
+    // The next hop of one flow is not that of another.
     let mut forged = genuine.clone();
     forged.flows[0].key = key(8);
     assert!(!up.accepts(ms(50), DOWN, &forged));
     assert_eq!(up.count("refused_not_next_hop"), 1.0);
-    // Nor of an unknown flow.
+    // The report names an unknown flow.
     forged.flows[0].key = key(99);
     forged.proof.sequence += 1;
     assert!(!up.accepts(ms(50), DOWN, &forged));
     assert_eq!(up.count("refused_not_carried"), 1.0);
-    // None of this hinders the real one, whose numbers go on.
+    // The real router, whose numbers go on, is not hindered.
     down.report(ms(100), [7]);
     down.report(ms(150), [7]);
     exchange(ms(150), &mut up, &mut down);
@@ -109,10 +109,10 @@ fn a_replayed_report_changes_nothing() {
     for secret in [None, Some(&b"shared"[..])] {
         let (mut up, mut down, genuine) = acquainted(secret);
         assert!(up.accepts(ms(50), DOWN, &genuine));
-        // Late enough not to be too soon.
+        // Late enough not to count as too soon.
         assert!(!up.accepts(ms(500), DOWN, &genuine));
         assert_eq!(up.count("refused_replayed"), 1.0);
-        // After two changes of the cookie, 2 s apart, it is not even that.
+        // After two changes of the cookie, 2 s apart, the cookie is invalid too.
         for at in (500..6_000).step_by(50) {
             down.on_timer(ms(at));
             down.report(ms(at), [7]);
@@ -150,7 +150,7 @@ fn a_replayed_query_changes_no_cookie_and_costs_its_sender_nothing() {
             down.receive(ms(at), UP, &out.bytes);
         }
     }
-    // 78 intervals and the first; each message was sent 20 times more, and so was the last query with each.
+    // 78 intervals and the first; each message was replayed 20 times, and so was the last query with each.
     assert_eq!(up.count("heard"), 79.0);
     assert!(up.count("refused_replayed") > 2_000.0);
 }
@@ -198,7 +198,7 @@ fn an_inflated_report_changes_nothing() {
     assert_eq!(up.count("refused_interval"), 3.0);
     report.interval = limit;
     assert!(up.accepts(ms(50), DOWN, &report), "the limits themselves may be");
-    // Nor does an honest router send such a thing.
+    // An honest router sends no such report.
     let mut down = node(2, None, [7]);
     let wrong = FlowReport { departed: Bytes::new(1_001), ..report_of(7) };
     let never = FlowReport { interval: Span::ZERO, ..report_of(7) };
@@ -208,7 +208,7 @@ fn an_inflated_report_changes_nothing() {
 
 #[test]
 fn reports_of_a_flow_are_bounded_in_rate() {
-    // Every 5 ms for a second, and twice in each message: every 25 ms one counts.
+    // Every 5 ms for a second, and twice in each message: one every 25 ms counts.
     let (mut up, _, mut report) = acquainted(None);
     report.flows.push(report.flows[0]);
     for at in (100..1_100).step_by(5) {
@@ -224,10 +224,10 @@ fn messages_of_a_router_are_bounded_in_rate_and_only_its_own_count() {
     let (mut up, _, mut report) = acquainted(None);
     let mut forged = report.clone();
     forged.proof.cookie ^= 1;
-    // Ten thousand in its name, without the cookie, take nothing from it.
+    // Ten thousand in its name, without the cookie, use none of its allowance.
     (0..10_000).for_each(|_| assert!(!up.accepts(ms(50), DOWN, &forged)));
     assert!(up.accepts(ms(50), DOWN, &report));
-    // Of 10,000 at one instant it may send 100, of which two are the ones above and before; then one a ms.
+    // 100 of 10,000 at one instant are accepted, including the two above and before; then one a ms.
     let send = |up: &mut Node, now, report: &mut Report| {
         report.proof.sequence += 1;
         up.accepts(now, DOWN, report);
@@ -243,8 +243,8 @@ fn a_flood_of_queries_moves_no_next_hop() {
     let (mut up, mut down, _) = acquainted(None);
     let mut answered = 0;
     for at in (100..10_000).step_by(50) {
-        // 1000 strangers every 50 ms ask for the flow, in the name of the next hop too; the honest router
-        // goes on.
+        // 1000 strangers query the flow every 50 ms, in the name of the next hop too; the honest router goes
+        // on.
         for stranger in 0..1_000 {
             answered += u32::from(up.answers(ms(at), 1_000 + stranger + u128::from(at), 7));
         }
@@ -265,7 +265,7 @@ fn a_next_hop_that_fell_silent_makes_room() {
     // Its last report came at 0.
     assert!(!up.answers(ms(5_999), 3, 7));
     assert!(up.answers(ms(6_000), 3, 7));
-    // Asking again extends nothing: an old query, sent again and again, holds a flow for 6 s only.
+    // A repeated query extends nothing: an old query, replayed again and again, holds a flow for only 6 s.
     for at in (6_000..12_000).step_by(50) {
         assert!(up.answers(ms(at), 3, 7) && !up.answers(ms(at), 4, 7), "{at}");
     }
@@ -292,7 +292,7 @@ fn tables_are_bounded_and_what_lives_in_them_stays() {
     down.report(ms(50), [0]);
     exchange(ms(50), &mut up, &mut down);
     assert_eq!(up.around.flows(), [0, 0]);
-    // The reporting router has a bounded table as well, from which the oldest goes.
+    // The table of the reporting router is bounded as well, and loses the oldest.
     let mut down = node_with(2, None, 0..100, |params| params.flows = 20);
     for flow in 0..100 {
         down.report(ms(u64::from(flow)), [flow]);
@@ -300,7 +300,7 @@ fn tables_are_bounded_and_what_lives_in_them_stays() {
     assert_eq!((down.manager.upstream.len(), down.manager.agenda.len()), (20, 20));
     let kept: Vec<_> = (0..100).filter(|flow| down.manager.upstream.get(FlowId(*flow)).is_some()).collect();
     assert_eq!(kept, (80..100).collect::<Vec<_>>());
-    // And all is forgotten in time.
+    // Everything is forgotten in time.
     down.report(ms(10_000), []);
     assert_eq!((down.manager.upstream.len(), down.manager.agenda.len()), (0, 0));
 }
@@ -310,7 +310,7 @@ fn what_waits_to_be_sent_is_bounded() {
     let mut down = node_with(2, None, 0..100, |params| params.outbox = 10);
     down.report(ms(0), 0..100);
     down.on_timer(ms(100));
-    // One broadcast before, a hundred questions towards sources.
+    // One broadcast before, a hundred queries towards sources.
     assert_eq!((down.sent().len(), down.count("unsent_outbox_full")), (10, 91.0));
 }
 
@@ -332,7 +332,7 @@ fn an_unsolicited_answer_changes_nothing() {
     assert_eq!(down.count("refused_unasked"), 3.0);
     let said = down.said();
     assert!(matches!(&said[..], [(Destination::Router(RouterId(1)), Message::Report(_))]), "{said:?}");
-    // A question to the router that is known is answered by that one only.
+    // Only the known router answers a query to it.
     down.report(ms(1_001), [7]);
     let again = down.said().into_iter().find_map(|(_, message)| match message {
         Message::Query(query) => Some(query.nonce),

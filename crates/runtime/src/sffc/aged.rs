@@ -1,10 +1,10 @@
-//! A map whose entries have a time each, from which those of the earliest times go first.
+//! A map whose entries have a time each; the earliest are removed first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::units::Time;
 
-/// Cost: O(log n) for each call, and per entry removed.
+/// A map with times. Cost: O(log n) for each call, and per entry removed.
 #[derive(Clone, Debug)]
 pub(super) struct Aged<K, V> {
     entries: BTreeMap<K, (Time, V)>,
@@ -30,7 +30,7 @@ impl<K: Ord + Copy, V> Aged<K, V> {
         self.entries.get_mut(&key).map(|(_, value)| value)
     }
 
-    /// Puts an entry in the place of the one with this key, if there is one.
+    /// Inserts an entry, which replaces the one with this key.
     pub fn insert(&mut self, key: K, time: Time, value: V) {
         if let Some((old, _)) = self.entries.insert(key, (time, value)) {
             self.order.remove(&(old, key));
@@ -38,7 +38,7 @@ impl<K: Ord + Copy, V> Aged<K, V> {
         self.order.insert((time, key));
     }
 
-    /// Gives the entry with this key another time, if there is one.
+    /// Changes the time of the entry with this key, if there is one.
     pub fn set_time(&mut self, key: K, time: Time) {
         if let Some((old, _)) = self.entries.get_mut(&key) {
             self.order.remove(&(*old, key));
@@ -47,7 +47,7 @@ impl<K: Ord + Copy, V> Aged<K, V> {
         }
     }
 
-    /// The entry with this key, given this time, made if there is none.
+    /// The entry with this key, with its time set to `time`; created if there is none.
     pub fn get_or_insert(&mut self, key: K, time: Time, new: impl FnOnce() -> V) -> &mut V {
         let entry = self.entries.entry(key).or_insert_with(|| (time, new()));
         self.order.remove(&(entry.0, key));
@@ -67,14 +67,14 @@ impl<K: Ord + Copy, V> Aged<K, V> {
         self.order.first().map(|(time, _)| *time)
     }
 
-    /// Takes the entry of the earliest time out.
+    /// Removes the entry with the earliest time.
     pub fn pop_first(&mut self) -> Option<K> {
         let (_, key) = self.order.pop_first()?;
         self.entries.remove(&key);
         Some(key)
     }
 
-    /// Takes the entry of the earliest time out, if that time has come.
+    /// Removes the entry with the earliest time, if that time has come.
     pub fn pop_due(&mut self, now: Time) -> Option<K> {
         if self.first_time()? <= now { self.pop_first() } else { None }
     }

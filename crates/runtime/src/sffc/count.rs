@@ -1,39 +1,39 @@
-//! What a Manager counts.
+//! Counts of a Manager.
 
 use super::message::{DecodeError, Message};
 
-/// Why a message, or what it says of a flow, was refused although it could be read.
+/// Why a valid message, or its part about a flow, was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It says that it comes from this router.
+    /// The message names this router as its sender.
     Own,
-    /// An answer to no question of this router.
+    /// An answer to no query of this router.
     Unasked,
-    /// From a router that was not answered on this side.
+    /// The sender was not answered on this side.
     Stranger,
-    /// With another cookie than that of its answer.
+    /// The cookie is not the one of the sender's answer.
     Cookie,
-    /// With a number that was there before.
+    /// The number was used before.
     Replayed,
-    /// Over an interval that is zero or very long.
+    /// The interval is zero or very long.
     Interval,
     /// More departed than arrived, or nothing or too much arrived.
     Inflated,
-    /// Of a flow whose next hop is another, or none.
+    /// The flow's next hop is another router, or none.
     NotNextHop,
-    /// Of a flow that does not leave by this port.
+    /// The flow does not leave by this port.
     NotCarried,
-    /// Too soon after the last one of the flow.
+    /// The report comes too soon after the flow's last one.
     TooSoon,
-    /// Too many messages of a router.
+    /// Too many messages from a router.
     Rate,
-    /// Too many queries of strangers.
+    /// Too many queries from strangers.
     QueryRate,
-    /// A query about a flow that has a next hop.
+    /// The query is about a flow that has a next hop.
     Claimed,
-    /// A query for which there is no room.
+    /// There is no room for the query.
     Full,
-    /// A message to send for which there is no room.
+    /// There is no room for a message to send.
     Outbox,
 }
 
@@ -93,7 +93,7 @@ impl Counters {
         self.refused[refusal as usize] += 1;
     }
 
-    /// What was sent and accepted, and what was refused if anything was.
+    /// Reports the counts of messages sent and accepted, and those of refusals that are not zero.
     pub fn show(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("queries_sent", self.queries as f64);
         show("answers_sent", self.answers as f64);

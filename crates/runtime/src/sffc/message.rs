@@ -1,15 +1,16 @@
 //! The messages between SF-FC routers, as bytes: a header, then fields of type, length and value.
 //!
 //! Tamura, Tobe, Tokuda, NOSSDAV 2000, section 3.2 names the messages and gives no format; this one is ours,
-//! and `docs/sffc-messages.md` is its page. Everything is big endian.
+//! and `docs/sffc-messages.md` specifies it. All numbers are big-endian.
 //!
-//! - A reader takes every minor version of its major version and skips fields that it does not know.
-//! - Lengths must agree to the byte; what is too long, cut short or said twice is refused.
+//! - A reader accepts every minor version of its major version and skips unknown fields.
+//! - Lengths must agree to the byte; messages that are too long or cut, and fields that are repeated, are
+//!   refused.
 //! - With a shared key the last field is an HMAC-SHA-256 (RFC 2104, FIPS 180-4) over everything before it,
-//!   cut to 16 bytes (RFC 2104 section 5 allows half of the output). A reader with a key takes nothing
+//!   cut to 16 bytes (RFC 2104 section 5 allows half of the output). A reader with a key refuses messages
 //!   without it.
 //!
-//! Cost: O(bytes), at most [`MAX_SIZE`] of them; a reader allocates at most as many entries as bytes came.
+//! Cost: O(bytes), at most [`MAX_SIZE`] of them; a reader allocates at most as many entries as it got bytes.
 
 use core::fmt;
 
@@ -21,10 +22,10 @@ use apportion_core::units::{Bytes, Span};
 #[cfg(test)]
 mod tests;
 
-/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) less its
+/// Largest message. Chosen: the 1,280 bytes that every IPv6 link carries (RFC 8200 section 5) minus its
 /// header and that of UDP, so that none is fragmented.
 pub const MAX_SIZE: usize = 1_280 - 40 - 8;
-/// What the largest entry list of a message may take: [`MAX_SIZE`] less the header and every other field.
+/// Maximum bytes of the largest entry list of a message: [`MAX_SIZE`] minus the header and every other field.
 pub const ROOM: usize = MAX_SIZE - HEADER - 3 * WORD - 2 * LONG - WORD;
 /// Longest [`FlowKey`]. Chosen: an IPv6 five-tuple is 37 bytes.
 pub const MAX_KEY: usize = 40;
@@ -64,7 +65,7 @@ mod field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouterId(pub u128);
 
-/// What names a flow between routers: opaque bytes that the backend makes, a five-tuple or a number.
+/// The name of a flow between routers: opaque bytes from the backend, a five-tuple or a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     len: u8,
@@ -82,7 +83,7 @@ impl FlowKey {
         Some(Self { len, bytes })
     }
 
-    /// Its bytes.
+    /// The key's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -95,16 +96,16 @@ impl fmt::Debug for FlowKey {
     }
 }
 
-/// What shows that a message comes from a router that was answered, and is not an old one sent again.
+/// Proof that a message comes from a router that was answered, and is not replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// What the answer gave.
+    /// The cookie of the answer.
     pub cookie: u64,
-    /// Larger in each message of a router.
+    /// A number that grows with each message of a router.
     pub sequence: u64,
 }
 
-/// Who asks, by a query.
+/// The routers that a query asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The routers one hop away; they do not forward it.
@@ -116,91 +117,91 @@ pub enum Scope {
 /// "Which router do these flows come from?" The neighbour discovery packet of section 3.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Who asks.
+    /// The router that asks.
     pub router: RouterId,
-    /// Comes back in the answer.
+    /// A nonce, which the answer repeats.
     pub nonce: u64,
-    /// Who is asked.
+    /// The routers that it asks.
     pub scope: Scope,
-    /// From a router that was answered before and asks for a fresh cookie.
+    /// The proof of a router that was answered before and asks for a new cookie.
     pub proof: Option<Proof>,
-    /// At least one; exactly one if it travels towards the source.
+    /// The flows: at least one; exactly one if it travels towards the source.
     pub flows: Vec<FlowKey>,
 }
 
 /// "From me."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Who answers.
+    /// The router that answers.
     pub router: RouterId,
-    /// That of the query.
+    /// The nonce of the query.
     pub nonce: u64,
-    /// What reports about these flows must show.
+    /// The cookie for reports about these flows.
     pub cookie: u64,
-    /// Those of the query that the router sends to the asker; at least one.
+    /// The flows of the query that the router sends to the asker; at least one.
     pub flows: Vec<FlowKey>,
 }
 
-/// What a link did to a flow in an interval.
+/// The traffic of a flow on a link in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowState {
     pub key: FlowKey,
-    /// Of the paper's lambda, in the interval.
+    /// Arrivals in the interval, the paper's lambda.
     pub arrived: Bytes,
-    /// Of the paper's mu, in the interval.
+    /// Departures in the interval, the paper's mu.
     pub departed: Bytes,
 }
 
-/// "My output link overflowed, and this is what it did to your flows."
+/// "My output link overflowed, and this is the traffic of your flows on it."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub router: RouterId,
-    /// What the answer gave.
+    /// The proof, with the cookie of the answer.
     pub proof: Proof,
     /// The interval in which the bytes were counted.
     pub interval: Span,
-    /// At least one.
+    /// The flows; at least one.
     pub flows: Vec<FlowState>,
 }
 
 /// Any message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Asks where flows come from.
+    /// Asks for the upstream router of flows.
     Query(Query),
-    /// Says so.
+    /// Answers a query.
     Answer(Answer),
-    /// Reports what became of flows.
+    /// Reports the traffic of flows.
     Report(Report),
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// Fewer bytes than the message says it has.
+    /// There are fewer bytes than the header declares.
     Truncated,
-    /// More bytes than the message says it has, or than any message may have.
+    /// There are more bytes than the header declares, or than any message may have.
     TooLong,
-    /// Not of this protocol.
+    /// The bytes are not of this protocol.
     Magic,
-    /// Of another major version.
+    /// The major version differs.
     Version,
-    /// A type of message that does not exist.
+    /// The type of message does not exist.
     Type,
-    /// A field that reaches beyond the end, or is not as long as its type says.
+    /// A field reaches beyond the end, or its length does not match its type.
     FieldLength,
-    /// A field that may be there once, twice.
+    /// A field that may appear once appears twice.
     Duplicate,
-    /// A field is missing that this type must have, or a query towards a source asks for several flows.
+    /// A field is missing that this type requires, or a query towards a source asks for several flows.
     Missing,
-    /// There is a key, and no authenticator at the end.
+    /// There is a key, but no authenticator at the end.
     Unauthenticated,
-    /// The authenticator is not that of this message and key.
+    /// The authenticator does not match the message and the key.
     Forged,
 }
 
 impl DecodeError {
-    /// All of them, in the order of their numbers.
+    /// All errors, in the order of their numbers.
     pub const ALL: [Self; 10] = [
         Self::Truncated,
         Self::TooLong,
@@ -214,7 +215,7 @@ impl DecodeError {
         Self::Forged,
     ];
 
-    /// Its name in statistics.
+    /// The error's name in statistics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -255,7 +256,7 @@ impl core::error::Error for DecodeError {}
 pub struct Key(Hmac<Sha256>);
 
 impl Key {
-    /// Of these bytes, of which there should be 32 random ones.
+    /// A key of these bytes, which should be 32 random ones.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         // RFC 2104 section 2: a key longer than a block is hashed, a shorter one is padded with zeros.
@@ -273,7 +274,7 @@ impl Key {
         self.0.clone().chain_update(bytes).finalize().into_bytes().into()
     }
 
-    /// In a time that does not depend on where they differ.
+    /// Compares in a time that does not depend on where the bytes differ.
     fn verifies(&self, bytes: &[u8], tag: &[u8]) -> bool {
         self.0.clone().chain_update(bytes).verify_truncated_left(tag).is_ok()
     }
@@ -311,7 +312,7 @@ impl Writer {
         Self(bytes).field(field::ROUTER, &router.0.to_be_bytes(), &[])
     }
 
-    /// A field whose value are these two pieces, which are short.
+    /// A field whose value consists of these two pieces, which are short.
     fn field(mut self, kind: u8, value: &[u8], more: &[u8]) -> Self {
         self.0.extend_from_slice(&[kind, (value.len() + more.len()) as u8]);
         self.0.extend_from_slice(value);
@@ -351,7 +352,7 @@ impl Writer {
 }
 
 impl Message {
-    /// Who sent it.
+    /// The sender.
     #[must_use]
     pub const fn sender(&self) -> RouterId {
         match self {
@@ -361,7 +362,8 @@ impl Message {
         }
     }
 
-    /// Its bytes; none if it is larger than [`MAX_SIZE`], which it is not with at most [`ROOM`] of flows.
+    /// The message as bytes; none if it is larger than [`MAX_SIZE`], which cannot happen with at most
+    /// [`ROOM`] bytes of flows.
     #[must_use]
     pub fn encode(&self, key: Option<&Key>) -> Option<Vec<u8>> {
         let writer = match self {
@@ -388,10 +390,10 @@ impl Message {
         writer.finish(key)
     }
 
-    /// Reads a message. With a key, only what carries its authenticator.
+    /// Parses a message. With a key, only messages with its authenticator pass.
     ///
     /// # Errors
-    /// When it is no message of this protocol, with the first thing that is wrong.
+    /// The first error, if the bytes are no message of this protocol.
     pub fn decode(bytes: &[u8], key: Option<&Key>) -> Result<Self, DecodeError> {
         let (kind, flags) = header(bytes)?;
         if let Some(key) = key {
@@ -410,7 +412,7 @@ impl Message {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/// Checks the header and gives the type and the flags.
+/// Checks the header and returns the type and the flags.
 fn header(bytes: &[u8]) -> Result<(u8, u8), DecodeError> {
     let Some(&[m0, m1, m2, m3, major, _, kind, flags, high, low]) = bytes.first_chunk::<HEADER>() else {
         return Err(DecodeError::Truncated);
@@ -434,20 +436,20 @@ fn header(bytes: &[u8]) -> Result<(u8, u8), DecodeError> {
     Ok((kind, flags))
 }
 
-/// Whether bytes begin as messages of this protocol do, of whatever version and type.
+/// Whether bytes begin like messages of this protocol, of any version and type.
 #[must_use]
 pub fn is_message(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Whether bytes begin as a query does that is on its way to a source: every router on the way looks at those.
-/// The rest of them is not read.
+/// Whether bytes begin like a query on its way to a source, which every router on the way checks. The rest is
+/// not read.
 #[must_use]
 pub fn is_towards_source(bytes: &[u8]) -> bool {
     matches!(header(bytes), Ok((QUERY, flags)) if flags & TOWARDS_SOURCE != 0)
 }
 
-/// The fields that were there. Those that a type has no use for are passed over.
+/// The fields that were present. Fields that a type does not use are ignored.
 #[derive(Default)]
 struct Fields {
     router: Option<[u8; 16]>,
@@ -480,7 +482,7 @@ impl Fields {
             field::INTERVAL => once(&mut self.interval, value)?,
             field::FLOW => self.flows.push(FlowKey::from_bytes(value).ok_or(DecodeError::FieldLength)?),
             field::STATE => self.states.push(state(value).ok_or(DecodeError::FieldLength)?),
-            // An authenticator was checked before, if there is a key to check it with.
+            // If there is a key, the authenticator was checked before.
             _ => {}
         }
         Ok(())
@@ -490,7 +492,7 @@ impl Fields {
         Some(Proof { cookie: u64::from_be_bytes(self.cookie?), sequence: u64::from_be_bytes(self.sequence?) })
     }
 
-    /// The message of this type; none if something is missing.
+    /// The message of this type; none if a field is missing.
     fn message(self, kind: u8, flags: u8) -> Option<Message> {
         let router = RouterId(u128::from_be_bytes(self.router?));
         let nonce = self.nonce.map(u64::from_be_bytes);

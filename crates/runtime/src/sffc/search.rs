@@ -1,4 +1,4 @@
-//! Where flows come from: searches, and reports to those they found.
+//! Searches for the upstream routers of flows, and reports to them.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::{Destination, FlowReport, Forwarding, Manager, check};
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
 
-/// Where a flow comes from, as far as known.
+/// The upstream router of a flow, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct Upstream {
-    /// The flow's number may come to mean another flow, its name does not.
+    /// The flow's number may pass to another flow, its name does not.
     key: FlowKey,
     known: Option<Known>,
     search: Option<Search>,
@@ -21,7 +21,7 @@ pub(super) struct Upstream {
     pending: Option<(Time, FlowReport)>,
 }
 
-/// The router that a flow comes from.
+/// The upstream router of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     router: RouterId,
@@ -35,24 +35,24 @@ struct Search {
     stage: Stage,
 }
 
-/// Who was asked last.
+/// The target of the last query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The router that answered the last time.
+    /// The router that answered last.
     Again,
     Neighbours,
-    /// The routers on the way to the source, so many times.
+    /// The routers on the way to the source, for this number of times.
     TowardsSource(u32),
     /// No router answered, and none is asked for a while.
     Silent,
 }
 
-/// What a call has to send, collected so that flows share messages.
+/// The messages of a call, collected so that flows share them.
 #[derive(Default)]
 struct Work {
-    /// By router, cookie and interval.
+    /// Reports by router, cookie and interval.
     reports: BTreeMap<(RouterId, u64, Span), Vec<FlowState>>,
-    /// By router and cookie.
+    /// Renewals by router and cookie.
     again: BTreeMap<(RouterId, u64), Vec<(FlowId, FlowKey)>>,
     neighbours: Vec<(FlowId, FlowKey)>,
 }
@@ -65,14 +65,14 @@ impl Work {
 }
 
 impl Manager {
-    /// An interval of an output link has ended in which it overflowed; these reports go upstream.
+    /// Sends these reports upstream after an interval in which an output link overflowed.
     pub fn report(&mut self, now: Time, reports: &[FlowReport], router: &dyn Forwarding) {
         while let Some(flow) = self.upstream.pop_due(now) {
             self.agenda.remove(flow);
         }
         let mut work = Work::default();
         for report in reports {
-            // What every neighbour would refuse is not sent.
+            // Every neighbour would refuse the others.
             if report.interval > Span::ZERO
                 && check(report.arrived, report.departed).is_ok()
                 && let Some(key) = router.key(report.flow)
@@ -88,7 +88,7 @@ impl Manager {
         let upstream = self.upstream_of(now, flow, key);
         let age = upstream.known.map(|known| now.since(known.answered));
         match upstream.known {
-            // An older cookie is likely to be outdated, and the answer to come will bring another.
+            // An older cookie is probably outdated, and the next answer brings a new one.
             Some(known) if age < Some(renewal) => work.report(known, key, report),
             _ => upstream.pending = Some((now, *report)),
         }
@@ -96,7 +96,7 @@ impl Manager {
             return;
         }
         match upstream.known {
-            // The router changes its cookie every `renewal`; asking twice as often keeps up with that.
+            // The router changes its cookie every `renewal`; twice as many queries keep up with that.
             Some(_) if age < Some(renewal.div(2)) => {}
             Some(known) if age < Some(expiry) => {
                 work.again.entry((known.router, known.cookie)).or_default().push((flow, key));
@@ -108,7 +108,7 @@ impl Manager {
         }
     }
 
-    /// The entry of a flow that is being reported, made if there is none.
+    /// The entry of a flow that is being reported, created if there is none.
     fn upstream_of(&mut self, now: Time, flow: FlowId, key: FlowKey) -> &mut Upstream {
         let until = now + self.params.expiry;
         if self.upstream.get(flow).is_none_or(|upstream| upstream.key != key) {
@@ -128,13 +128,13 @@ impl Manager {
         self.agenda.remove(flow);
     }
 
-    /// When [`on_timer`](Self::on_timer) is to be called, if at all.
+    /// When to call [`on_timer`](Self::on_timer), if at all.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.agenda.first_time()
     }
 
-    /// Goes on with searches that waited for an answer long enough.
+    /// Continues searches whose timeout has expired.
     pub fn on_timer(&mut self, now: Time, router: &dyn Forwarding) {
         let mut due = Vec::new();
         while let Some(flow) = self.agenda.pop_due(now) {
@@ -174,7 +174,7 @@ impl Manager {
         self.send(Destination::TowardsSource(flow), &Message::Query(query));
     }
 
-    /// Takes an answer to a question of this router, and sends what waited for it.
+    /// Takes an answer to a query of this router, and sends the reports that waited for it.
     pub(super) fn answer(&mut self, now: Time, answer: &Answer, router: &dyn Forwarding) {
         let mut work = Work::default();
         for key in &answer.flows {
@@ -197,7 +197,7 @@ impl Manager {
         upstream.known = Some(known);
         upstream.search = None;
         self.agenda.remove(flow);
-        // What happened an interval ago is no news.
+        // A report that is older than its interval is no news.
         if let Some((made, report)) = upstream.pending.take()
             && now.since(made) <= report.interval
         {

@@ -1,4 +1,4 @@
-//! What lies beyond one output port: the routers that flows go to from here, and what they may report.
+//! The routers beyond one output port: next hops of flows, and the reports that they may send.
 
 use super::aged::Aged;
 use super::count::{Counters, Refusal};
@@ -7,10 +7,10 @@ use super::{FlowReport, Forwarding, ManagerParams, Port, Secret, check};
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
 
-/// A bound on a rate of messages: how far ahead of their pace they are.
+/// A limit on a rate of messages: how far they are ahead of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Allowance {
-    /// When the messages so far would all be due at the bound.
+    /// When the messages so far would all have come at the limit.
     due: Time,
 }
 
@@ -43,7 +43,7 @@ impl Asker {
         Self { cookie, previous: None, made: now, sequence: 0, messages: Allowance::default() }
     }
 
-    /// Takes note of a message with this proof, or refuses it.
+    /// Accepts a message with this proof, or refuses it.
     fn check(&mut self, now: Time, proof: Proof, params: &ManagerParams) -> Result<(), Refusal> {
         if proof.cookie != self.cookie && Some(proof.cookie) != self.previous {
             return Err(Refusal::Cookie);
@@ -57,18 +57,18 @@ impl Asker {
     }
 }
 
-/// That a router is the next hop of a flow.
+/// A router's claim to be the next hop of a flow.
 #[derive(Clone, Debug)]
 struct Claim {
-    /// The flow's number may come to mean another flow, its name does not.
+    /// The flow's number may pass to another flow, its name does not.
     key: FlowKey,
     router: RouterId,
     /// When it last reported the flow.
     last_report: Option<Time>,
 }
 
-/// The next hops beyond one port. The time of a router and of a claim is when it ends, unless a report
-/// extends it; that of a router is never before those of its claims.
+/// The next hops beyond one port. The time of a router and of a claim is its end, unless a report extends it;
+/// a router never ends before its claims.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side {
     askers: Aged<RouterId, Asker>,
@@ -117,8 +117,8 @@ impl Side {
         Ok((self.cookie(now, query.router, known, params, secret), flows))
     }
 
-    /// Whether a query is shown to come from a router that was answered. One with an outdated cookie may be,
-    /// after a pause, and is treated as a stranger's; one that was there before is refused.
+    /// Whether a query provably comes from a router that was answered. A query with an outdated cookie may
+    /// come from one after a pause, and is treated as a stranger's; a replayed one is refused.
     fn is_known(&mut self, now: Time, query: &Query, params: &ManagerParams) -> Result<bool, Refusal> {
         let Some((asker, proof)) = self.askers.get_mut(query.router).zip(query.proof) else {
             return Ok(false);
@@ -130,8 +130,8 @@ impl Side {
         }
     }
 
-    /// Makes `router` the next hop of a flow that has none. Asking again extends nothing: a query may be an
-    /// old one that was replayed.
+    /// Makes `router` the next hop of a flow that has none. A repeated query extends nothing, because it may
+    /// be a replay.
     fn claim(
         &mut self,
         now: Time,
@@ -153,7 +153,7 @@ impl Side {
         Ok(())
     }
 
-    /// The cookie of a router with a claim: a new one for a new router, and for a known one in time.
+    /// The cookie of a router with a claim: a new one for a new router, and at intervals for a known one.
     fn cookie(
         &mut self,
         now: Time,
@@ -167,7 +167,7 @@ impl Side {
             self.askers.insert(router, now + params.expiry, Asker::new(cookie, now));
             return cookie;
         };
-        // Strangers must not be able to make the cookies of others worthless.
+        // Strangers must not be able to invalidate the cookies of others.
         if known && now.since(asker.made) >= params.renewal {
             asker.previous = Some(asker.cookie);
             asker.cookie = secret.draw();
@@ -176,7 +176,7 @@ impl Side {
         asker.cookie
     }
 
-    /// Hands on what a report says of flows whose next hop is its sender.
+    /// Passes on the parts of a report about flows whose next hop is its sender.
     pub fn report(
         &mut self,
         now: Time,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// A port through which nothing of interest leaves.
+/// A port by which no flow of the tests leaves.
 pub(super) const UP: Port = Port(0);
 /// The port by which flows leave.
 pub(super) const DOWN: Port = Port(1);
 
-/// The router around a Manager: which flows leave where, and the reports that it was given.
+/// The router around a Manager: its flows by port, and the reports that it got.
 #[derive(Default)]
 pub(super) struct Around {
     pub carried: BTreeMap<u32, Port>,
@@ -47,7 +47,7 @@ impl Forwarding for Around {
     }
 }
 
-/// A router: its Manager with what surrounds it.
+/// A router: its Manager and the context.
 pub(super) struct Node {
     pub manager: Manager,
     pub around: Around,
@@ -107,7 +107,7 @@ impl Node {
                 found = Some(value);
             }
         });
-        // What did not happen is not shown.
+        // Counts of zero are not reported.
         found.unwrap_or_default()
     }
 }
@@ -139,7 +139,7 @@ fn a_neighbour_is_found_by_broadcast_and_receives_the_report_that_waited() {
     assert_eq!(down.manager.next_timer(), Some(ms(100)));
     exchange(ms(0), &mut up, &mut down);
     assert_eq!(up.around.reports, [(DOWN, report_of(7))]);
-    // The second goes there at once.
+    // The second report goes there at once.
     down.report(ms(50), [7]);
     let said = down.said();
     assert!(matches!(&said[..], [(Destination::Router(RouterId(1)), Message::Report(_))]), "{said:?}");
@@ -159,15 +159,15 @@ fn a_router_whose_flow_comes_from_the_side_of_the_query_does_not_answer() {
 
 #[test]
 fn flows_that_start_together_share_a_query_and_an_answer() {
-    // A flow takes 6 bytes of the 1146: 191 fit, so 400 flows need three questions.
+    // A flow takes 6 bytes of the 1146: 191 fit, so 400 flows need three queries.
     let (mut up, mut down) = (node(1, None, 0..400), node(2, None, 0..400));
     down.report(ms(0), 0..400);
     exchange(ms(0), &mut up, &mut down);
     assert_eq!((down.count("queries_sent"), up.count("answers_sent")), (3.0, 3.0));
-    // A state takes 22: 52 a report, of each answer for itself (52 + 52 + 52 + 35, twice, and 18).
+    // A state takes 22: 52 a report, separately for each answer (52 + 52 + 52 + 35, twice, and 18).
     assert_eq!(down.count("reports_sent"), 9.0);
     assert_eq!(up.around.flows(), (0..400).collect::<Vec<_>>());
-    // Later ones are split only by size, and by cookie, which is one: 400 / 52 = 7.7.
+    // Later reports are split only by size, and by cookie, which is the same: 400 / 52 = 7.7.
     down.report(ms(50), 0..400);
     exchange(ms(50), &mut up, &mut down);
     assert_eq!((down.count("reports_sent"), up.count("heard")), (17.0, 800.0));
@@ -176,7 +176,7 @@ fn flows_that_start_together_share_a_query_and_an_answer() {
 #[test]
 fn a_query_towards_the_source_passes_routers_that_do_not_carry_the_flow() {
     let mut down = node(2, None, [7]);
-    // One knows nothing of the flow, one sends it another way.
+    // One router does not know the flow, one sends it another way.
     let (mut stranger, mut elsewhere) = (node(3, None, []), node(4, None, [7]));
     elsewhere.around.carried.insert(7, Port(9));
     let mut up = node(1, None, [7]);
@@ -209,12 +209,12 @@ fn a_search_without_answer_ends_and_starts_again_only_after_a_pause() {
         now = next;
         down.on_timer(now);
     }
-    // 100 ms each for the neighbours and the first question towards the source, then 200 and 400.
+    // 100 ms each for the neighbours and the first query towards the source, then 200 and 400.
     let source = Destination::TowardsSource(FlowId(7));
     let expected =
         [(ms(0), Destination::Neighbours), (ms(100), source), (ms(200), source), (ms(400), source)];
     assert_eq!(asked, expected);
-    // It ended at 800 ms and rests for 6 s, reports or not.
+    // The search ended at 800 ms and pauses for 6 s, reports or not.
     assert_eq!(now, ms(6_800));
     let mut down = node(2, None, [7]);
     for at in (0..=7_000).step_by(50) {
@@ -227,7 +227,7 @@ fn a_search_without_answer_ends_and_starts_again_only_after_a_pause() {
 
 #[test]
 fn a_late_answer_counts() {
-    // The first question towards the source is answered after the second was sent.
+    // The first query towards the source is answered after the second was sent.
     let (mut up, mut down) = (node(1, None, [7]), node(2, None, [7]));
     down.report(ms(0), [7]);
     down.on_timer(ms(100));
@@ -241,7 +241,7 @@ fn a_late_answer_counts() {
 
 #[test]
 fn cookies_change_without_a_report_being_lost_and_a_silent_router_is_asked_for_again() {
-    // Two flows whose questions never come together, reported every 50 ms for 20 s.
+    // Two flows whose queries never coincide, reported every 50 ms for 20 s.
     let (mut up, mut down) = (node(1, None, 0..2), node(2, None, 0..2));
     let mut cookies = Vec::new();
     for at in (0..20_000).step_by(50) {
@@ -258,10 +258,10 @@ fn cookies_change_without_a_report_being_lost_and_a_silent_router_is_asked_for_a
     }
     cookies.sort_unstable();
     cookies.dedup();
-    // Changed at the first question that is 2 s or more behind the last change.
+    // Changed at the first query that is 2 s or more after the last change.
     assert!((8..=11).contains(&cookies.len()), "{}", cookies.len());
     assert_eq!((up.count("heard"), up.count("refused_cookie")), (799.0, 0.0));
-    // The neighbour is replaced: it is asked for again within a second and the new one is found by broadcast.
+    // The neighbour is replaced: it is queried again within a second, and the new one is found by broadcast.
     let mut new = node(5, None, 0..2);
     for at in (20_000..22_000).step_by(50) {
         down.on_timer(ms(at));
@@ -289,7 +289,7 @@ fn a_router_that_starts_anew_is_found_again() {
         }
     };
     run(&mut up, &mut down, 0, 500);
-    // Upstream: the reporting router asks again after half a renewal, 1 s.
+    // Upstream: the reporting router queries again after half a renewal, 1 s.
     let mut up = node(1, None, [7]);
     run(&mut up, &mut down, 500, 1_500);
     assert!(up.count("heard") > 8.0, "{}", up.count("heard"));
@@ -321,7 +321,7 @@ fn a_number_that_means_another_flow_now_is_another_flow() {
     let (mut up, mut down) = (node(1, None, [0]), node(2, None, [0]));
     down.report(ms(0), [0]);
     exchange(ms(0), &mut up, &mut down);
-    // Downstream: what was known was of the other flow.
+    // Downstream: the known state is that of the other flow.
     down.manager.report(ms(50), &[report_of(0)], &Renamed(Around::carrying([0])));
     let said = down.said();
     assert!(matches!(&said[..], [(Destination::Neighbours, Message::Query(_))]), "{said:?}");

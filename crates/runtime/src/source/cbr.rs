@@ -6,10 +6,10 @@
 //! Jitter varies each gap by up to ± `jitter` of itself, so that deviations add up and the phase wanders:
 //! after n writes it has a standard deviation of jitter · gap · √(n/3). Varying each write about its even
 //! instant instead would keep the count exact, but two sources of the same rate would keep their order for
-//! ever, and a tail-drop queue would go on dropping the same one's packets. Those are the phase effects that
-//! a random component is there to destroy (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched
-//! Gateways", 1991). The mean gap is that of the even spacing, so the rate keeps its mean; the number of
-//! writes in n gaps has a standard deviation of jitter · √(n/3).
+//! ever, and a tail-drop queue would always drop the packets of the same one. The random component has to
+//! prevent such phase effects (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways",
+//! 1991). The mean gap is that of the even spacing, so the rate keeps its mean; the number of writes in n
+//! gaps has a standard deviation of jitter · √(n/3).
 //!
 //! Cost: O(1) a write, one draw if there is jitter.
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn jitter_varies_each_gap_by_no_more_than_its_share() {
-        // Gaps of 8 ms ± 25 %, uniform: between 6 and 10 ms, and of 999 some within 0.1 ms of either end.
+        // Gaps of 8 ms ± 25 %, uniform: between 6 and 10 ms; some of 999 are within 0.1 ms of either end.
         let times = millis(generator(&cbr(Rate::from_mbit(1), 0.25), 8, 1));
         let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
         let least = gaps.iter().copied().fold(f64::MAX, f64::min);
@@ -101,7 +101,7 @@ mod tests {
             .map(|seed| generator(&cbr(Rate::from_mbit(1), 0.5), 1_000, seed).count() as f64)
             .collect();
         assert!(counts.iter().all(|c| (c - n).abs() < 4.0 * sigma), "{counts:?}");
-        // Were each write varied about its even instant, all counts would be within 1 of n.
+        // If each write varied about its even instant, all counts would be within 1 of n.
         let spread = (counts.iter().map(|c| (c - n).powi(2)).sum::<f64>() / 20.0).sqrt();
         // A standard deviation from 20 samples is itself within 1 ± 4/√40 = 0.37 ... 1.63 of σ.
         assert!(spread > 0.37 * sigma && spread < 1.63 * sigma, "{spread} against {sigma}");
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(millis(cbr.by_ref().take(2)), [10.0, 12.0]);
         cbr.set_rate(Time::from_millis(12), Rate::ZERO);
         assert_eq!(cbr.next(), None);
-        // Silent until 50 ms: goes on there.
+        // Silent until 50 ms, where it continues.
         cbr.set_rate(Time::from_millis(50), Rate::from_mbit(1));
         assert_eq!(millis(cbr.by_ref().take(2)), [50.0, 58.0]);
         // Silent for less than a gap: the gap is kept.

@@ -1,15 +1,16 @@
-//! What applications write, and when: one generator for each kind of source.
+//! Writes of applications over time: one generator for each kind of source.
 //!
-//! A generator is an iterator over [`Write`]s. A backend asks for the next one when the last one's time has
-//! come, so one write is pending at most. The contract:
+//! A generator is an iterator over [`Write`]s. A backend takes the next one when the last one's time has
+//! come, so at most one write is pending. The contract:
 //!
 //! - Writes come in order of time, at or after the start and before the stop, and none is empty.
-//! - [`Generator::set_rate`] takes effect on the next gap: a write that was already handed out stands. Rate
-//!   zero silences the source.
-//! - `None` means "nothing before the stop at the present rate", and stays until the rate is set. A source
-//!   that was silent or too slow can go on after `set_rate`, so a backend with nothing pending asks again after
-//!   each change; the source then goes on as soon as its new gap allows, and never makes up for the silence.
-//! - No rate drifts: what a gap has below a nanosecond goes into the next gap.
+//! - [`Generator::set_rate`] takes effect on the next gap: a pending write stays. Rate zero silences the
+//!   source.
+//! - `None` means "no write before the stop at the present rate", and stays until the rate is set. A source
+//!   that was silent or too slow can continue after `set_rate`, so a backend without a pending write tries
+//!   again after each change. The source then continues as soon as its new gap allows, and never makes up for
+//!   the silence.
+//! - No rate drifts: the fraction of a nanosecond in a gap is carried into the next gap.
 //!
 //! | file | source | times | sizes |
 //! |---|---|---|---|
@@ -18,7 +19,7 @@
 //! | [`on_off`] | CBR in on periods | on and off periods of any distribution | constant |
 //! | [`video`] | frames | even | from a trace, or a synthetic group of pictures |
 //! | [`replay`] | a capture | as captured | as captured |
-//! | [`web`] | pages of users | when a page has come, and the user has read it | of any distribution |
+//! | [`web`] | pages of users | after a page is complete and the user has read it | of any distribution |
 //! | [`short_flows`] | files of short connections | exponential gaps | of any distribution |
 //!
 //! Greedy sources and files need no generator: TCP has all their bytes at the start.
@@ -45,7 +46,7 @@ use timing::Cursor;
 pub use timing::Write;
 use video::Video;
 
-/// What a flow has to send, one write after another.
+/// The writes of a flow, one after another.
 #[derive(Clone, Debug)]
 pub struct Generator {
     kind: Kind,
@@ -63,9 +64,9 @@ enum Kind {
 }
 
 impl Generator {
-    /// The generator of `source` between `start` and `stop`; `None` for greedy sources and files, which TCP
-    /// has at the start, and for short flows, whose [`arrivals`](short_flows::arrivals) are connections and
-    /// not writes, and for [`web`] pages, which follow from what has come.
+    /// The generator of `source` between `start` and `stop`. `None` for greedy sources and files, which TCP
+    /// has at the start; for short flows, whose [`arrivals`](short_flows::arrivals) are connections, not
+    /// writes; and for [`web`] pages, which depend on arrivals.
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Option<Self> {
         let cursor = Cursor::new(start, stop);
@@ -82,8 +83,8 @@ impl Generator {
         Some(Self { kind, ended: false })
     }
 
-    /// Of a source that is on and off, the on periods from now until `end`, from when to when; they do not depend on the
-    /// rate. None of other sources.
+    /// The on periods of an on-off source from now until `end`, which do not depend on the rate. None for
+    /// other sources.
     #[must_use]
     pub fn on_periods(&self, end: Time) -> Vec<(Time, Time)> {
         match &self.kind {
@@ -104,8 +105,8 @@ impl Generator {
         }
     }
 
-    /// A queue notifies the source at `now` that the flow has less than it needs, or that this is over. Only an
-    /// adaptive [`Video`] reacts.
+    /// Handles a notification of a queue at `now` that the flow gets less than its requirement, or that this
+    /// is over. Only an adaptive [`Video`] reacts.
     pub fn on_overload(&mut self, now: Time, overload: &Overload) {
         if let Kind::Video(video) = &mut self.kind {
             video.on_overload(now, overload);
@@ -134,7 +135,7 @@ impl Iterator for Generator {
 
 #[cfg(test)]
 mod testing {
-    //! Shared by the tests of all kinds.
+    //! Helpers of the tests of all kinds.
 
     use super::*;
 
@@ -229,7 +230,7 @@ mod tests {
                 "{source:?} {first:?}"
             );
             // In the second after the first write come some 125 kB (at most 2.7 times as many, in a loud
-            // scene), and not the megabyte of nine silent seconds.
+            // scene), not the megabyte of nine silent seconds.
             let soon = generator.take_while(|w| w.at < first.at + Span::from_secs(1));
             let bytes = soon.map(|w| w.size).sum::<Bytes>() + first.size;
             assert!(bytes > Bytes::new(10_000) && bytes < Bytes::new(400_000), "{source:?} {bytes}");
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn asking_again_after_the_end_draws_no_further_write() {
-        // With gaps up to twice the mean every second question would find another write before the stop.
+        // With gaps up to twice the mean, every second call would find another write before the stop.
         for source in all() {
             let mut generator = generator(&source, 10, 1);
             while generator.next().is_some() {}
@@ -274,7 +275,7 @@ mod tests {
     proptest! {
         #![proptest_config(cases(256))]
 
-        /// Also at rates and sizes that no scenario should have: nothing panics, and the contract holds.
+        /// Even at rates and sizes that no scenario should have, nothing panics, and the contract holds.
         #[test]
         fn writes_are_in_order_before_the_stop_and_never_empty(
             kind in 0usize..7,

@@ -2,12 +2,11 @@
 //!
 //! It begins with an on period, and with a write. Gaps are counted in on time: a gap that the end of an on
 //! period interrupts is finished in the next one. The long-run mean is therefore rate · on / (on + off)
-//! exactly, also where on periods hold few writes or less than one; rounding each burst to whole writes would
-//! bias it. With Pareto periods of shape below 2, many such sources together are self-similar (Willinger,
-//! Taqqu, Sherman, Wilson 1997); their variance is infinite, and means over any run one can wait for scatter
-//! widely.
+//! exactly, even if on periods hold few writes or less than one; rounding each burst to whole writes would
+//! bias it. With Pareto periods of shape below 2, the sum of many such sources is self-similar (Willinger,
+//! Taqqu, Sherman, Wilson 1997); their variance is infinite, and means over any practical run scatter widely.
 //!
-//! The periods do not depend on the rate: a change of rate, or a silence, leaves them where they are.
+//! The periods do not depend on the rate: a change of rate, or a silence, does not move them.
 //!
 //! Cost: O(1) a write, and two draws a cycle.
 
@@ -17,7 +16,7 @@ use apportion_scenario::model::{self, DurationDistribution};
 
 use super::timing::{Cursor, Spacing, Write, draw};
 
-/// CBR that comes and goes.
+/// A CBR source with on and off periods.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     spacing: Spacing,
@@ -31,9 +30,9 @@ struct Periods {
     on: DurationDistribution,
     off: DurationDistribution,
     stream: Stream,
-    /// The point; within an on period.
+    /// The position, within an on period.
     at: Time,
-    /// The end of that on period; it is outside.
+    /// The end of that on period, which is not part of it.
     until: Time,
 }
 
@@ -48,8 +47,7 @@ impl OnOff {
 
     pub(super) fn next_write(&mut self) -> Option<Write> {
         let gap = self.spacing.gap()?;
-        // Looks ahead on a copy: if the stop comes first, the periods must stay where they are for a faster
-        // rate.
+        // Looks ahead on a copy: if the stop comes first, the periods must not move, for a faster rate.
         let mut periods = self.periods.clone();
         periods.pass(gap, self.cursor.stop);
         periods.wait(self.cursor.not_before);
@@ -58,7 +56,7 @@ impl OnOff {
         Some(Write { at, size: self.spacing.size })
     }
 
-    /// The on periods from the present one until `end`: from when to when.
+    /// Begin and end of the on periods from the present one until `end`.
     pub(super) fn on_periods(&self, end: Time) -> Vec<(Time, Time)> {
         let mut periods = self.periods.clone();
         let mut all = Vec::new();
@@ -76,8 +74,8 @@ impl OnOff {
 }
 
 impl Periods {
-    /// Lets `gap` of on time pass, or all time until `stop`, which ends the loop: each round moves on by at
-    /// least a nanosecond.
+    /// Advances by `gap` of on time, or until `stop`, which ends the loop: each round advances by at least a
+    /// nanosecond.
     fn pass(&mut self, mut gap: Span, stop: Time) {
         while self.at < stop && gap >= self.until.since(self.at) {
             gap -= self.until.since(self.at);
@@ -86,7 +84,7 @@ impl Periods {
         self.at += gap;
     }
 
-    /// Lets time pass until `time`, and on to the next on period if that is in an off period.
+    /// Advances to `time`, and on to the next on period if that is in an off period.
     fn wait(&mut self, time: Time) {
         while self.until <= time {
             self.next_period();
@@ -131,7 +129,7 @@ mod tests {
         // T (σ_on² off² + σ_off² on²) / cycle³ (Cox, Renewal Theory, 1962, section 7.4).
         let variance = STOP as f64 * (on_var + off_var) * m_on * m_on * m_off * m_off / cycle.powi(3);
         let mean = STOP as f64 * m_on / cycle * 125.0;
-        // One write more at the start, and a cycle that hangs over at either end.
+        // One write more at the start, and an incomplete cycle at either end.
         let band = 4.0 * variance.sqrt() * 125.0 + 2.0 * cycle * 125.0;
         let count = generator(&on_off(on, off), STOP, 1).count() as f64;
         assert!((count - mean).abs() < band, "{count} outside {mean} ± {band}");
@@ -145,7 +143,7 @@ mod tests {
         check_mean((200, Constant), (600, Exponential), (0.0, 1.0));
         // Pareto with shape a and mean m has variance m² / (a (a - 2)): a third of m² for a = 3.
         check_mean((500, Pareto(3.0)), (300, Pareto(3.0)), (1.0 / 3.0, 1.0 / 3.0));
-        // On periods shorter than a gap: most hold no write, and the mean holds all the same.
+        // On periods shorter than a gap: most hold no write, and the mean is still right.
         check_mean((3, Exponential), (9, Exponential), (1.0, 1.0));
     }
 

@@ -1,7 +1,7 @@
 //! Writes of one size at the instants of a Poisson process: gaps are exponential and independent.
 //!
 //! The first write comes an exponential gap after the start. The process has no memory, so after a silence it
-//! goes on as if it started anew. Cost: O(1) and one draw a write.
+//! continues as if it had just started. Cost: O(1) and one draw a write.
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Time};
@@ -13,7 +13,7 @@ use super::timing::{Carry, Cursor, Write};
 #[derive(Clone, Debug)]
 pub struct Poisson {
     write: Bytes,
-    /// Nanoseconds; `None` if there is nothing to write.
+    /// The mean gap in nanoseconds; `None` if there are no writes.
     mean_gap: Option<f64>,
     carry: Carry,
     cursor: Cursor,
@@ -74,7 +74,7 @@ mod tests {
     fn gaps_are_exponential() {
         let times = millis(generator(&poisson(Rate::from_mbit(1)), 800, 1));
         let n = times.len() as f64;
-        // Of exponential gaps with mean 8 ms a share of 1/e is above 8 ms, and 1/e² above 16 ms.
+        // A share of 1/e of exponential gaps with mean 8 ms is above 8 ms, and 1/e² above 16 ms.
         for (bound, share) in [(8.0, (-1.0_f64).exp()), (16.0, (-2.0_f64).exp())] {
             let above = times.windows(2).filter(|w| w[1] - w[0] > bound).count() as f64 / n;
             assert!((above - share).abs() < 4.0 * (share * (1.0 - share) / n).sqrt(), "{above} for {share}");

@@ -1,8 +1,8 @@
 //! The sizes and times of a packet capture, once, from its first packet on.
 //!
 //! A change of rate stretches or shrinks the gaps, so that the capture has that mean rate: its bits over the
-//! offset of its last packet. Rate zero holds the capture, and what follows is played when there is a rate
-//! again. A capture whose packets are all at one instant has no rate and is not stretched.
+//! offset of its last packet. Rate zero pauses the capture, which continues at the next positive rate. A
+//! capture with all packets at one instant has no rate and is not stretched.
 //!
 //! Cost: O(1) a packet; the capture is shared.
 
@@ -29,7 +29,7 @@ pub struct Replay {
 enum Speed {
     AsCaptured,
     Held,
-    /// A gap takes this many times as long.
+    /// Gaps take this many times as long.
     Stretched(f64),
 }
 
@@ -50,7 +50,7 @@ impl Replay {
             Speed::Held => return None,
             Speed::Stretched(factor) => self.carry.whole(gap.as_nanos() as f64 * factor),
         };
-        // The first packet is at the start, wherever the capture begins to count.
+        // The first packet is at the start, whatever its own time.
         let at = self.cursor.step(gap)?;
         (self.next, self.offset) = (self.next + 1, offset);
         Some(Write { at, size })

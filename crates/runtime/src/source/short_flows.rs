@@ -1,8 +1,8 @@
-//! A Poisson process of short connections: when each starts, and how long its file is.
+//! A Poisson process of short connections: the start and the file size of each.
 //!
 //! Arrivals do not wait for earlier files to finish. Every file has at least one byte. Times and sizes take
-//! one draw each, whatever the distribution of sizes, so the same seed with another one has the same arrivals. A
-//! scenario in which more than [`MAX_ARRIVALS`] are expected is refused when it is checked.
+//! one draw each with any distribution of sizes, so the same seed has the same arrivals with every
+//! distribution. A scenario with more than [`MAX_ARRIVALS`] expected arrivals is refused when it is checked.
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Time};
@@ -10,8 +10,8 @@ use apportion_scenario::model::{MAX_ARRIVALS, Sizes};
 
 use super::timing::{Carry, draw};
 
-/// The mean is at most [`MAX_ARRIVALS`]; a hundredth of it is ten standard deviations, so a checked scenario
-/// is never cut short.
+/// Maximum of arrivals. The mean is at most [`MAX_ARRIVALS`]; a hundredth of it is ten standard deviations,
+/// so a checked scenario is never cut short.
 const GUARD: usize = MAX_ARRIVALS as usize / 100 * 101;
 
 /// The start and the file size of each connection, from `start` until before `stop`.
@@ -33,7 +33,7 @@ pub fn arrivals(
     .fuse()
 }
 
-/// The size of a file: at least one byte, by one number of the stream.
+/// The size of a file: at least one byte, from one number of the stream.
 pub(super) fn draw_size(sizes: &Sizes, stream: &mut Stream) -> Bytes {
     let size = match sizes {
         Sizes::Shaped { mean, shape } => draw(*shape, mean.get() as f64, stream),
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(times(Shape::Constant), times(Shape::Pareto(1.2)));
     }
 
-    /// Distributions with the shares below some of their sizes, from their definitions.
+    /// Distributions, with the shares below some of their sizes, from their definitions.
     fn distributions() -> Vec<(Sizes, Vec<(f64, f64)>)> {
         let (kb, mb) = (Bytes::new(1_000), Bytes::new(1_000_000));
         let pareto = |x: f64| (1.0 - (1e3 / x).powf(1.2)) / (1.0 - 1e-3_f64.powf(1.2));
@@ -110,7 +110,7 @@ mod tests {
                 Sizes::Lognormal { median: mb, sigma: 1.0, least: mb, most: Some(Bytes::new(2_718_282)) },
                 vec![(1e6 * 0.440_999_f64.exp(), 0.5)],
             ),
-            // 900 of the 1000 to 9000 that 40 % are in is at 0.3 + 0.2 · 700/800.
+            // 900, in the range from 1000 to 9000 that holds 40 %, is at 0.3 + 0.2 · 700/800.
             (
                 Sizes::Empirical(Arc::new(cdf)),
                 vec![(200.0, 0.3), (900.0, 0.475), (5_000.0, 0.7), (54_500.0, 0.95)],

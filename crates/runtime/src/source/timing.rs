@@ -1,4 +1,4 @@
-//! The times of writes: what all generators share.
+//! The times of writes, shared by all generators.
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -7,9 +7,9 @@ use apportion_scenario::model::Shape;
 /// One write of an application to its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// When.
+    /// When the application writes.
     pub at: Time,
-    /// How much; never nothing.
+    /// The size; above zero.
     pub size: Bytes,
 }
 
@@ -18,7 +18,7 @@ pub struct Write {
 pub(super) struct Cursor {
     /// The last write that was handed out.
     pub(super) last: Option<Time>,
-    /// The start, or when the source was last changed.
+    /// The start, or the time of the source's last change.
     pub(super) not_before: Time,
     pub(super) stop: Time,
 }
@@ -28,14 +28,14 @@ impl Cursor {
         Self { last: None, not_before: start, stop }
     }
 
-    /// The time of a write `gap` after the last one, or of the first one. At the stop `None`, and nothing
-    /// moves.
+    /// The time of a write `gap` after the last one, or of the first one. At the stop `None`, without a
+    /// change.
     pub(super) fn step(&mut self, gap: Span) -> Option<Time> {
         let at = self.last.map_or(self.not_before, |last| (last + gap).max(self.not_before));
         self.go_to(at)
     }
 
-    /// Moves to a write at `at`. At the stop `None`, and nothing moves.
+    /// Moves to a write at `at`. At the stop `None`, without a change.
     pub(super) fn go_to(&mut self, at: Time) -> Option<Time> {
         if at >= self.stop {
             return None;
@@ -57,9 +57,9 @@ pub(super) struct Spacing {
     /// size · 8 · 10^9 = whole · rate + rest.
     whole: Span,
     rest: u64,
-    /// What is left over of earlier gaps, in nanoseconds over `rate`; below `rate`.
+    /// The remainder of earlier gaps, in nanoseconds over `rate`; below `rate`.
     carry: u64,
-    /// Whether the next gap is the one before the first write, which is nothing.
+    /// Whether the next gap is the one before the first write, which is zero.
     first: bool,
 }
 
@@ -81,7 +81,7 @@ impl Spacing {
         self.carry = 0;
     }
 
-    /// The next gap; `None` if there is none: the rate is zero, or a write is empty.
+    /// The next gap; `None` if the rate is zero, or a write is empty.
     pub(super) fn gap(&mut self) -> Option<Span> {
         if self.rate == 0 || self.size == Bytes::ZERO {
             return None;
@@ -98,7 +98,7 @@ impl Spacing {
     }
 }
 
-/// Rounds fractional nanoseconds down and carries the rest to the next call.
+/// Rounds fractional nanoseconds down and carries the remainder to the next call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carry(f64);
 

@@ -6,10 +6,10 @@
 //! - groups of pictures IBBPBBPBBPBB; I, P and B frames are lognormal with means 5 : 3 : 1 and coefficients
 //!   of variation 0.4, 0.6 and 0.5 (chosen: of the kind that Rose measured in MPEG-1 streams, "Statistical
 //!   properties of MPEG video traffic and their impact on traffic modeling in ATM systems", 1995);
-//! - all of it times a factor that holds for a scene: lognormal with mean 1, an autoregressive process of
-//!   order 1 in its logarithm. A scene ends after each frame with the same probability, so lengths are
-//!   geometric, 8 s in the mean;
-//! - scaled so that the long-run mean is the rate asked for. A minute has some seven scenes, so its own mean
+//! - times a factor that is constant in a scene: lognormal with mean 1, an autoregressive process of order 1
+//!   in its logarithm. A scene ends after each frame with the same probability, so lengths are geometric,
+//!   with a mean of 8 s;
+//! - scaled so that the long-run mean is the given rate. A minute has some seven scenes, so its own mean
 //!   differs.
 //!
 //! | here | unit | value | from |
@@ -21,10 +21,10 @@
 //!
 //! The cut takes less than 0.1 % off the mean. Rose's streams reach 9 to 13 in half an hour.
 //!
-//! An adaptive video shrinks its frames when a queue says that it cannot carry them, so that their mean is at
-//! most `ROOM` of what is granted, and by at least the share that is lacking, but not below `least`. It grows
-//! again by `STEP` of its full size every `PAUSE`, from when it is notified that the overload is over, or was not
-//! notified for `PATIENCE`.
+//! An adaptive video shrinks its frames when a queue reports that it cannot carry them, so that their mean is
+//! at most `ROOM` of the granted rate, and by at least the missing share, but not below `least`. They grow
+//! again by `STEP` of their full size every `PAUSE`, once the video is notified that the overload is over, or
+//! gets no notification for `PATIENCE`.
 //!
 //! | here | unit | value | from |
 //! |---|---|---|---|
@@ -63,22 +63,22 @@ pub struct Video {
     /// The number of the next frame.
     frame: u64,
     sizes: Sizes,
-    /// Mean rate of `sizes` in bits per second; zero if there is nothing to show.
+    /// Mean rate of `sizes` in bits per second; zero if there are no frames.
     mean: f64,
-    /// What sizes are multiplied with; zero in a silence.
+    /// The factor of sizes; zero in a silence.
     scale: f64,
     /// The quality of an adaptive video.
     quality: Option<Quality>,
     cursor: Cursor,
 }
 
-/// What frames shrink to.
+/// The size to which frames shrink.
 #[derive(Clone, Debug)]
 struct Quality {
     least: f64,
-    /// As of the last notification.
+    /// The share at the last notification.
     share: f64,
-    /// From when on it grows.
+    /// When it grows next.
     grows_from: Time,
 }
 
@@ -91,16 +91,16 @@ impl Quality {
 
 #[derive(Clone, Debug)]
 enum Sizes {
-    /// In bytes.
+    /// Sizes in bytes.
     Trace(Arc<[Bytes]>),
-    /// In mean frames.
+    /// Sizes relative to the mean frame.
     Gop(Gop),
 }
 
 impl Video {
     pub(super) fn new(params: &model::Video, cursor: Cursor, stream: Stream) -> Self {
         let model::Video { fps, ref frames, least } = *params;
-        // A frame rate that is none shows nothing.
+        // An invalid frame rate produces no frames.
         let fps = if fps > 0.0 && fps.is_finite() { fps } else { 0.0 };
         let (sizes, mean, rate) = match frames {
             Frames::Trace(trace) => {
@@ -117,7 +117,7 @@ impl Video {
     }
 
     pub(super) fn next_write(&mut self) -> Option<Write> {
-        // Ends at the stop: each round moves on by a frame.
+        // Ends at the stop: each round advances by a frame.
         while self.scale > 0.0 {
             let at = self.cursor.go_to(self.display_time(self.frame))?;
             let size = match &mut self.sizes {
@@ -136,7 +136,7 @@ impl Video {
 
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.scale = if self.mean > 0.0 { rate.as_bit() as f64 / self.mean } else { 0.0 };
-        // Skips what would have been shown before now. The product may be out by one.
+        // Skips frames from before now. The product may be off by one.
         self.frame = self.frame.max((now.since(self.start).as_secs_f64() * self.fps) as u64);
         if self.scale > 0.0 && self.display_time(self.frame) < now {
             self.frame += 1;
@@ -149,7 +149,7 @@ impl Video {
         let Some(quality) = self.quality.as_mut().filter(|_| full > 0.0) else { return };
         let present = quality.at(now);
         let granted = granted.as_bit() as f64;
-        // A scene may be far above the mean of all: then that alone would not do.
+        // A scene may be far above the overall mean, so both bounds apply.
         let fits = (ROOM * granted / full).min(present * granted / wanted.as_bit().max(1) as f64);
         quality.share = if is_over { present } else { fits.clamp(quality.least, 1.0).min(present) };
         quality.grows_from = if is_over { now } else { now + PATIENCE };
@@ -167,7 +167,7 @@ struct Gop {
     end: f64,
     /// The state of the autoregressive process: mean 0 and variance 1.
     state: f64,
-    /// What frames of this scene are multiplied with.
+    /// The factor of frames in this scene.
     factor: f64,
     stream: Stream,
 }
@@ -178,7 +178,7 @@ impl Gop {
         Self { end: 1.0 / (SCENE * fps), state, factor: lognormal(SCENE_COV, state), stream }
     }
 
-    /// The size of frame number `frame`, in mean frames.
+    /// The size of frame number `frame`, relative to the mean frame.
     fn next(&mut self, frame: u64) -> f64 {
         let (mean, cov) = match PATTERN[(frame % PATTERN.len() as u64) as usize] {
             b'I' => (5.0, 0.4),
@@ -252,7 +252,7 @@ mod tests {
             mean_and_cov(chosen)
         };
         let [(i, i_cov), (p, p_cov), (b, b_cov)] = [of(b'I'), of(b'P'), of(b'B')];
-        // The factor of a scene is common to all kinds and cancels.
+        // The factor of a scene is the same for all kinds and cancels.
         assert!((i / b - 5.0).abs() < 0.05, "I : B = {}", i / b);
         assert!((p / b - 3.0).abs() < 0.03, "P : B = {}", p / b);
         // With the factor s: (1 + cov²)(1 + s²) - 1. I: 1.16 · 1.09 - 1 = 0.2644; P: 1.36 · 1.09 - 1 =
@@ -268,13 +268,13 @@ mod tests {
         let peak = |frames: &[f64]| {
             frames.iter().copied().fold(0.0, f64::max) / (frames.iter().sum::<f64>() / frames.len() as f64)
         };
-        // Against the mean of the whole, no frame is above 10; without the cut some are near 20.
+        // Relative to the mean of the whole, no frame is above 10; without the cut some are near 20.
         assert!(peak(&all) > 9.9 && peak(&all) < 10.2, "{}", peak(&all));
-        // Few frames are cut: the distribution is not one of ceilings.
+        // Few frames are cut, so the distribution is not dominated by the cut.
         let cut = all.iter().filter(|&&v| v >= 60_000.0).count() as f64 / all.len() as f64;
         assert!(cut > 0.0 && cut < 1e-3, "{cut}");
-        // Against the mean of their own minute nearly all peaks are in the band; a quiet minute with one loud
-        // scene is not.
+        // Relative to the mean of their own minute nearly all peaks are in the band; a quiet minute with one
+        // loud scene is not.
         let minutes: Vec<f64> = all.chunks(1_500).map(peak).collect();
         let (mean, _) = mean_and_cov(minutes.iter().copied());
         assert!((5.0..=10.0).contains(&mean), "{mean}");
@@ -312,7 +312,7 @@ mod tests {
         let trace = Frames::Trace(Arc::new([Bytes::new(9), Bytes::ZERO, Bytes::new(4)]));
         let writes: Vec<Write> =
             generator(&Source::Video(model::Video { fps: 30.0, frames: trace, least: None }), 1, 1).collect();
-        // 30 frames, of which every third is empty.
+        // Every third of 30 frames is empty.
         assert_eq!(writes.len(), 20);
         let write = |ns, size| Write { at: Time::from_nanos(ns), size: Bytes::new(size) };
         // Frames 0, 2, 3 and 29: k / 30 s, rounded to the nearest nanosecond.
@@ -337,7 +337,7 @@ mod tests {
         let then: Vec<Write> = video.by_ref().take(2).collect();
         assert_eq!(sizes(&then), [3_000, 1_000]);
         assert_eq!(millis(then.into_iter()), [280.0, 320.0]);
-        // A change at the very time of a frame keeps the frame.
+        // A change at the exact time of a frame keeps the frame.
         video.set_rate(Time::from_millis(360), Rate::from_kbit(400));
         assert_eq!(millis(video.take(1)), [360.0]);
     }
@@ -362,19 +362,19 @@ mod tests {
         // 400 kb/s: 0.9 of half.
         notify(notice(1, 800, 400, false), &mut video);
         assert_eq!(at(2, &mut video), 1_800);
-        // It lacks a tenth of what it needs, though more is granted: 0.9 of 1800 B.
+        // A tenth of the requirement is missing, though more is granted: 0.9 of 1800 B.
         notify(notice(2, 1_000, 900, false), &mut video);
         assert_eq!(at(3, &mut video), 1_620);
         // 50 kb/s would be 225 B, below the least.
         notify(notice(3, 400, 50, false), &mut video);
         assert_eq!(at(4, &mut video), 800);
-        // It is over at 5 s: 10 % more each second, up to all.
+        // The overload is over at 5 s: 10 % more each second, up to the full size.
         notify(notice(5, 300, 300, true), &mut video);
         assert_eq!([5, 6, 8, 13, 15].map(|s| at(s, &mut video)), [800, 1_200, 2_000, 4_000, 4_000]);
-        // So does no notification for 3 s.
+        // Without a notification for 3 s it grows too.
         notify(notice(15, 800, 400, false), &mut video);
         assert_eq!([17, 19].map(|s| at(s, &mut video)), [1_800, 2_200]);
-        // Others do not react.
+        // Other sources do not react.
         let mut video = generator(&source(None), 20, 1);
         notify(notice(0, 800, 400, false), &mut video);
         assert_eq!(at(1, &mut video), 4_000);

@@ -1,16 +1,17 @@
-//! Users who load web pages: what they ask for, from when to when they are there, and how long pages take.
+//! Users who load web pages: their requests, when they come and leave, and how long pages take.
 //!
-//! A page begins with its main object. When that has come, the embedded ones are asked for over up to `parallel` connections, which the
-//! user keeps: each asks for the next object when it has the last one. When all have come the page is complete, and the user reads it.
-//! A request is a packet to the server, which opens the connection if it is not open yet and sends the object; one that is not
-//! answered is repeated after a second, then after two, and so on, as TCP does before it has measured a round trip (RFC 6298 section
-//! 2.1).
+//! A page begins with its main object. When that has arrived, the user requests the embedded ones over up to
+//! `parallel` connections, which are kept: each requests the next object when it has the last one. When all
+//! have arrived the page is complete, and the user reads it. A request is a packet to the server, which opens
+//! the connection if needed and sends the object. An unanswered request is repeated after a second, then
+//! after two, and so on, as in TCP before its first round-trip measurement (RFC 6298 section 2.1).
 //!
-//! A user who comes takes a *seat*: its connections, and what is kept of a user. A user who leaves gives it to a later one, so memory
-//! goes with the users that are there at a time and not with all that ever come, and each that comes costs the same. How many seats there
-//! are follows from when users come and leave, which does not depend on the network.
+//! A user who comes takes a *seat*: its connections, and the state of a user. A user who leaves gives it to a
+//! later one, so memory depends on the concurrent users, not on all users, and each new user costs the same.
+//! The number of seats follows from when users come and leave, which does not depend on the network.
 //!
-//! All that a user does is drawn from a stream of its own, so users ask for the same pages whatever the network makes of them.
+//! All random numbers of a user come from a stream of its own, so users request the same pages on any
+//! network.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,17 +43,17 @@ pub struct Arrivals {
     count: u64,
 }
 
-/// A user, from when to when.
+/// A user, with the times when it comes and leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
-    /// How many came before.
+    /// Number of earlier users.
     number: u64,
     pub comes: Time,
     leaves: Time,
 }
 
 impl Arrivals {
-    /// Those of `flow`, whose source is `web`, in a run that ends at `end`.
+    /// The arrivals of `flow`, whose source is `web`, in a run that ends at `end`.
     #[must_use]
     pub fn of(flow: &Flow, web: &Arc<Web>, end: Time, seed: u64) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Arrivals {
         }
     }
 
-    /// The most users at the same time. One that leaves as another comes counts with it.
+    /// The maximum of concurrent users. One that leaves as another comes counts with it.
     #[must_use]
     pub fn seats(self) -> u32 {
         let (mut there, mut most) = (BinaryHeap::new(), 0);
@@ -98,18 +99,18 @@ impl Iterator for Arrivals {
     }
 }
 
-/// What the backend is to do.
+/// An action for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Send a request over this connection of the flow.
     Ask(u32),
     /// Call [`Users::wake`] for this connection at this time.
     Wake(u32, Time),
-    /// Forget this connection, whatever is on its way: its user has left.
+    /// Forget this connection and its packets in flight, because its user has left.
     Close(u32),
     /// Call [`Users::arrive`] at this time.
     Await(Time),
-    /// Note a page that is complete.
+    /// Record a complete page.
     Loaded(Completion),
 }
 
@@ -117,28 +118,28 @@ pub enum Act {
 #[derive(Debug)]
 pub struct Users {
     web: Arc<Web>,
-    /// The name of a user's stream begins so.
+    /// Prefix of the name of a user's stream.
     name: String,
     seed: u64,
     arrivals: Arrivals,
     next: Option<User>,
     seats: Vec<Seat>,
-    /// Those without a user, the next one last.
+    /// Free seats, the next one last.
     free: Vec<u32>,
-    /// `parallel` of each seat.
+    /// Connections, `parallel` for each seat.
     connections: Vec<Connection>,
     /// From then on no page begins.
     stop: Time,
-    /// What is to be done, in order.
+    /// Actions, in order.
     pub acts: Vec<Act>,
 }
 
-/// What is kept of a user.
+/// The state of a user.
 #[derive(Debug)]
 struct Seat {
     stream: Stream,
     leaves: Time,
-    /// When the user has read the page; while it loads none.
+    /// When the user has read the page; none while a page loads.
     reads_until: Option<Time>,
     page: Page,
 }
@@ -148,27 +149,27 @@ struct Seat {
 struct Page {
     start: Time,
     size: Bytes,
-    /// The objects not asked for yet, the next one last.
+    /// The objects that are not requested yet, the next one last.
     left: Vec<Bytes>,
-    /// Objects that were asked for and have not come.
+    /// Number of objects that were requested and have not arrived.
     missing: u32,
     is_main: bool,
 }
 
-/// What is kept of a connection.
+/// The state of a connection.
 #[derive(Clone, Debug, Default)]
 struct Connection {
-    /// Since when an object is asked for, and its size; none if the connection waits for nothing.
+    /// When the current object was requested, and its size; none if the connection is idle.
     asked: Option<(Time, Bytes)>,
     is_answered: bool,
-    /// When the request is repeated, and how long that waits.
+    /// When the request is repeated, and the present timeout.
     again: Option<(Time, Span)>,
-    /// Bytes of the connection with which the last object that was asked for is complete.
+    /// Bytes of the connection at which the last requested object is complete.
     end: u64,
 }
 
 impl Users {
-    /// Those of `flow`, whose source is `web`, in a run that ends at `end`.
+    /// The users of `flow`, whose source is `web`, in a run that ends at `end`.
     #[must_use]
     pub fn new(flow: &Flow, web: &Arc<Web>, end: Time, seed: u64) -> Self {
         let arrivals = Arrivals::of(flow, web, end, seed);
@@ -201,7 +202,7 @@ impl Users {
         self.acts.extend(self.next.map(|user| Act::Await(user.comes)));
     }
 
-    /// A user comes at `now`, if one was to come then.
+    /// Lets a user come at `now`, if one was due.
     pub fn arrive(&mut self, now: Time) {
         let Some(user) = self.next.take_if(|user| user.comes == now) else { return };
         // Seats were counted with the same draws.
@@ -234,7 +235,7 @@ impl Users {
         self.ask(now, place * web.parallel);
     }
 
-    /// Asks for the next object of the page over a connection that waits for nothing. False if there is none.
+    /// Requests the next object of the page over an idle connection. Returns false if there is none.
     fn ask(&mut self, now: Time, connection: u32) -> bool {
         let page = &mut self.seats[(connection / self.web.parallel) as usize].page;
         let Some(size) = page.left.pop() else { return false };
@@ -254,8 +255,8 @@ impl Users {
         self.acts.push(Act::Wake(connection, now + wait));
     }
 
-    /// A request that was sent at `sent` has reached the server: the size of the object to send; none if it has come before, or
-    /// is of a user that has left.
+    /// Handles a request at the server that was sent at `sent`. Returns the size of the object to send; none
+    /// if the request came before, or its user has left.
     pub fn answer(&mut self, sent: Time, connection: u32) -> Option<Bytes> {
         let state = self.connections.get_mut(connection as usize)?;
         let (_, size) = state.asked.filter(|&(asked, _)| sent >= asked && !state.is_answered)?;
@@ -263,7 +264,7 @@ impl Users {
         Some(size)
     }
 
-    /// The user's end of a connection has `bytes` in order at `now`.
+    /// Handles bytes at the user's end of a connection, which has `bytes` in order at `now`.
     pub fn receive(&mut self, now: Time, connection: u32, bytes: u64) {
         let state = &mut self.connections[connection as usize];
         debug_assert!(bytes <= state.end, "a user has only what was asked for");
@@ -297,7 +298,7 @@ impl Users {
         }
     }
 
-    /// The time has come that was asked for with [`Act::Wake`]. What is not due any more does nothing.
+    /// Handles the time of an [`Act::Wake`]. Does nothing if nothing is due any more.
     pub fn wake(&mut self, now: Time, connection: u32) {
         let place = connection / self.web.parallel;
         let Some(seat) = self.seats.get(place as usize) else { return };
@@ -324,7 +325,7 @@ impl Users {
             self.acts.push(Act::Close(connection));
         }
         let seat = &mut self.seats[place as usize];
-        // So that nothing that is still to come finds it there.
+        // So that late events do not find the user.
         (seat.leaves, seat.reads_until) = (Time::ZERO, None);
         self.free.push(place);
     }
@@ -356,11 +357,12 @@ mod tests {
     const WAKE: u32 = u32::MAX;
     const ARRIVE: u32 = u32::MAX - 1;
 
-    /// A network in which each object comes after `takes`; what it did, and the largest number of pending events.
+    /// A network in which each object arrives after `takes`; returns its actions, and the largest number of
+    /// pending events.
     fn play(users: &mut Users, takes: Span, lost: &mut dyn FnMut() -> bool) -> (Vec<(Time, Act)>, usize) {
         let (mut events, mut most) = (BinaryHeap::new(), 0);
         let (mut done, mut received) = (Vec::new(), vec![0; users.connections.len()]);
-        // How often a connection was closed: what is on its way then does not arrive.
+        // How often a connection was closed: packets in flight then do not arrive.
         let mut lives = vec![0; users.connections.len()];
         let mut number = 0_u64;
         let mut now = Time::ZERO;
@@ -471,14 +473,14 @@ mod tests {
         users.receive(two, 0, 8_999);
         assert!(users.connections[0].asked.is_some());
         users.receive(two, 0, 9_000);
-        // The other object is asked for; requests for the first one are still on their way.
+        // The other object is requested; requests for the first one are still in flight.
         assert_eq!(users.answer(second, 0), None);
         assert_eq!(users.answer(four, 0), Some(Bytes::new(2_000)));
     }
 
     #[test]
     fn ten_thousand_users_take_the_memory_of_those_that_are_there() {
-        // Two a second for 5000 s who stay 20 s: 40 at a time, σ = 6.3.
+        // Two users a second for 5000 s who stay for 20 s: 40 at a time, σ = 6.3.
         let churn = format!("users_per_second = 2, life = \"20s\", think = \"2s\", {CONSTANT}");
         let scenario = scenario(&churn);
         let mut users = users(&scenario);
@@ -488,16 +490,17 @@ mod tests {
         let count = |which: fn(&Act) -> bool| done.iter().filter(|(_, act)| which(act)).count();
         let came = count(|act| matches!(act, Act::Await(_)));
         assert!((came as f64 - 10_000.0).abs() < 4.0 * 100.0, "{came}");
-        // All found a seat: each begins with a page, and all of them but those at the end have left.
+        // All found a seat: each begins with a page, and all of them except those at the end have left.
         let left = count(|act| matches!(act, Act::Close(_))) / 6;
         assert!(came - left <= seats, "{came} {left}");
         assert_eq!((users.seats.len(), users.connections.len()), (seats, seats * 6));
-        // What is pending goes with them too, and what is done with the pages: six objects each, with a request and a timer.
+        // Pending events are removed with them too, and actions of complete pages: six objects each, with a
+        // request and a timer.
         assert!(most < 40 * seats, "{most}");
         let pages = pages(&done).len();
         assert!((10_000..150_000).contains(&pages), "{pages}");
         assert!(done.len() < 25 * came + 17 * pages, "{} for {pages}", done.len());
-        // Who is there does not load pages after leaving.
+        // Users do not load pages after leaving.
         let mut last = vec![Time::ZERO; seats * 6];
         for &(at, act) in &done {
             match act {

@@ -1,4 +1,4 @@
-//! Messages as bytes: what is written is read back, and nothing else is read.
+//! Messages as bytes: written messages are read back, and other bytes are refused.
 
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ fn report() -> Message {
     Message::Report(Report { router: RouterId(2), proof, interval: Span::from_millis(50), flows })
 }
 
-/// `message` with `extra` behind its fields and the length that belongs to it.
+/// `message` with `extra` after its fields and a matching length.
 fn with_fields(message: &Message, extra: &[u8]) -> Vec<u8> {
     let mut bytes = message.encode(None).unwrap();
     bytes.extend_from_slice(extra);
@@ -109,7 +109,7 @@ proptest! {
         let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
         bytes[8..10].copy_from_slice(&length);
         if let Ok(message) = Message::decode(&bytes, None) {
-            // What is read is a message: it can be written.
+            // A message that was read can be written.
             let written = message.encode(None);
             prop_assert_eq!(Message::decode(&written.unwrap(), None), Ok(message));
         }
@@ -166,7 +166,7 @@ fn fields_that_are_not_known_are_skipped() {
     let mut bytes = with_fields(&query(), &[8, 0, 200, 3, 1, 2, 3]);
     bytes[7] = 0xfe;
     assert_eq!(Message::decode(&bytes, None), Ok(query()));
-    // So are those that only another type of message has: an interval in a query.
+    // Fields that only another type of message has are ignored too: an interval in a query.
     let interval = [&[field::INTERVAL, 8][..], &[0; 8]].concat();
     assert_eq!(Message::decode(&with_fields(&query(), &interval), None), Ok(query()));
 }
@@ -189,7 +189,7 @@ fn lengths_that_do_not_agree_are_refused() {
 
 #[test]
 fn a_message_is_at_most_as_large_as_all_links_carry() {
-    // 3 bytes of key take 5 in a query: as many as there is room for, and one more than fits at all.
+    // 3 bytes of key take 5 in a query: as many as there is room for, and one more than fits.
     let (router, scope) = (RouterId(2), Scope::Neighbours);
     let query = |count| {
         let proof = Some(Proof { cookie: 1, sequence: 2 });
@@ -199,7 +199,7 @@ fn a_message_is_at_most_as_large_as_all_links_carry() {
     let bytes = query(room).encode(Some(&shared())).unwrap();
     assert!(bytes.len() <= MAX_SIZE && bytes.len() + 20 > MAX_SIZE, "{}", bytes.len());
     assert_eq!(query(MAX_SIZE / 5).encode(None), None);
-    // Nor is more read: an unknown field of 255 bytes five times.
+    // A reader accepts no more: an unknown field of 255 bytes five times.
     let filler: Vec<u8> = (0..5).flat_map(|_| [&[200, 255][..], &[0; 255]].concat()).collect();
     assert_eq!(refused(&with_fields(&query(1), &filler)), DecodeError::TooLong);
 }
@@ -235,12 +235,12 @@ fn with_a_key_only_its_own_authenticator_counts() {
     assert_eq!(decode(&bare, &shared()), DecodeError::Unauthenticated);
     let bytes = report().encode(Some(&shared())).unwrap();
     assert_eq!(decode(&bytes, &Key::new(b"another key")), DecodeError::Forged);
-    // Not at the end: it would not cover what follows.
+    // Not at the end: it would not cover the fields after it.
     let mut extended = [&bytes[..], &[200, 0]].concat();
     let length = u16::try_from(extended.len()).unwrap().to_be_bytes();
     extended[8..10].copy_from_slice(&length);
     assert_eq!(decode(&extended, &shared()), DecodeError::Unauthenticated);
-    // Who has no key cannot check, and reads it.
+    // A reader without a key cannot check, and reads the message.
     assert_eq!(Message::decode(&bytes, None), Ok(report()));
 }
 
