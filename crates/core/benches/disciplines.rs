@@ -2,7 +2,7 @@
 //! flow, for early drops, for push-outs from full buffers, and for marking and exchanging tickets.
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
-//! profit from lying in line.
+//! profit from adjacent memory.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn disciplines(criterion: &mut Criterion) {
         ("scfq+lqd", "scfq"),
         ("wf2q_plus+lqd", "wf2q_plus"),
     ] {
-        // The buffer never fills: a limit that it reaches would measure push-out.
+        // The buffer never fills: otherwise this would measure push-out.
         let case = (name, kind, None, &[("limit", "4000000p")][..]);
         measure(criterion, case, &[10, 1_000, 100_000, 1_000_000]);
     }
@@ -83,7 +83,7 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case<'_>, flows
 }
 
 /// RAMP with real-rate flows that keep two packets waiting at their allocations, a packet in and a packet
-/// out; samples of the queues come as often as on a link of 1 Gb/s.
+/// out; the queues are sampled as often as on a link of 1 Gb/s.
 fn rate_matching(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ramp real-rate flows");
     for flows in [10, 100, 1_000_u32] {
@@ -99,7 +99,7 @@ fn rate_matching(criterion: &mut Criterion) {
 
 /// Probabilistic fair drop behind start-time fair queueing while nothing overflows, a packet in and a packet
 /// out: below the threshold it only counts, above it each fiftieth arrival pushes out the head of the longest
-/// queue. What overflow costs is in [`push_out`].
+/// queue. [`push_out`] measures the cost of overflow.
 fn early_drop(criterion: &mut Criterion) {
     for (name, packets_per_flow) in [("stfq+pfd below thresh", 8.0), ("stfq+pfd above thresh, p = 0.02", 2.5)]
     {
@@ -123,7 +123,7 @@ fn early_drop(criterion: &mut Criterion) {
                 bencher.iter(|| {
                     now += Span::from_nanos(10);
                     arrive(&mut queue, now);
-                    // An arrival that cost the buffer a packet leaves it as it was.
+                    // An arrival that causes a drop leaves the buffer as it was.
                     if queue.backlog().packets.get() > waiting {
                         black_box(queue.dequeue(now, &mut Discard));
                     }
@@ -134,8 +134,8 @@ fn early_drop(criterion: &mut Criterion) {
     }
 }
 
-/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, so that one packet
-/// is dropped.
+/// Nanoseconds for two arrivals and a departure at a full buffer of two packets per flow, with one packet
+/// dropped.
 fn push_out(criterion: &mut Criterion) {
     for (scheduler, drop, pairs) in [
         ("drr", "tail", &[][..]),
@@ -182,7 +182,7 @@ fn push_out(criterion: &mut Criterion) {
     }
 }
 
-/// The time for each packet in, of which there are two for each one out, once `settled` of them have come.
+/// The time for each arrival, with two arrivals for each departure, after `settled` arrivals.
 fn at_twice_the_load(
     group: &mut BenchmarkGroup<'_, WallTime>,
     flows: u32,
@@ -205,8 +205,8 @@ fn soft_fair(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Core-stateless fair queueing on a link that gets twice what it can carry, for each packet in. What it takes in
-/// instructions is in `instructions.rs`.
+/// Core-stateless fair queueing on a link with twice its load, for each arrival. `instructions.rs` counts its
+/// instructions.
 fn core_stateless(criterion: &mut Criterion) {
     for case in &CORE_STATELESS {
         let mut group = criterion.benchmark_group(case.name);
@@ -217,8 +217,8 @@ fn core_stateless(criterion: &mut Criterion) {
     }
 }
 
-/// Nanoseconds for what each packet of a scheme with tickets costs on top of its discipline: to be marked at its
-/// source with the acknowledgement before it, and to be exchanged at a link.
+/// Nanoseconds that tickets add to a discipline for each packet: the mark at its source with the previous
+/// acknowledgement, and the exchange at a link.
 fn tickets(criterion: &mut Criterion) {
     let packets = packets(1);
     let random = || Stream::new(1, "bench");

@@ -1,7 +1,8 @@
-//! Packets for counts of instructions and of memory: `instructions NAME FLOWS PACKETS` runs so many through the queue of that name, with
-//! so many flows, once it has settled; `.ci/instructions` runs it under Valgrind, twice, and takes the difference.
-//! `instructions NAME FLOWS heap` ends when each flow has had its packets, of which as many wait whatever the number of flows, and frees
-//! nothing, so that Valgrind finds what is in use.
+//! Packets for counts of instructions and of memory. `instructions NAME FLOWS PACKETS` runs PACKETS packets
+//! of FLOWS flows through the queue of that name, once it has settled; `.ci/instructions` runs it under
+//! Valgrind, twice, and takes the difference. `instructions NAME FLOWS heap` ends when each flow has had its
+//! packets, with the same number of waiting packets for any number of flows, and frees nothing, so that
+//! Valgrind finds the memory in use.
 
 mod common;
 
@@ -16,7 +17,7 @@ use common::{
     CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, host, packets,
 };
 
-/// What lets two packets of each flow wait, in whatever has the parameter.
+/// Settings that let two packets of each flow wait, in disciplines with the parameter.
 const ROOM: [(&str, &str); 6] = [
     ("limit", "4000000p"),
     ("memory_limit", "4000MB"),
@@ -26,11 +27,12 @@ const ROOM: [(&str, &str); 6] = [
     ("bpr", "3000B"),
 ];
 
-/// What a name adds to a discipline. Of 1000 flows each brings 800 Mb/s.
+/// The settings that a name adds to a discipline. Each of 1000 flows sends 800 Mb/s.
 const VARIANTS: [(&str, &str, &str); 2] =
     [(" maxrate", "maxrate", "700Mbit"), (" hashed", "classify", "hashed")];
 
-/// A queue that a packet enters and another one leaves: a scheduler, policy or system, and joined to it by `+` a policy and `isolate`.
+/// A queue with a packet in and a packet out: a scheduler, policy or system, and joined to it by `+` a policy
+/// and `isolate`.
 fn standing(name: &str, flows: u32) -> LinkQueue<Small> {
     let variant = VARIANTS.iter().find(|(suffix, ..)| name.ends_with(suffix));
     let plain = variant.map_or(name, |(suffix, ..)| name.trim_end_matches(suffix));
@@ -67,7 +69,7 @@ struct Classed {
 }
 
 impl Classed {
-    /// With so many flows, half of which may have more than they are assured.
+    /// A queue with `flows` flows, half of which may exceed their assured rates.
     fn new(kind: &str, flows: u32) -> Self {
         let mut selection = Selection::new(kind, None, None).expect("known");
         let mut set = |class: &str, keys: &[(&str, String)]| {
@@ -120,21 +122,21 @@ impl Classed {
     }
 }
 
-/// Packets that wait when the heap is looked at: with a hundred thousand flows two of each.
+/// The number of packets that wait when the heap is measured: two of each of a hundred thousand flows.
 const WAITING: u32 = 200_000;
 
-/// Packets that go through a load.
+/// The number of packets that pass through a load.
 #[derive(Clone, Copy)]
 enum Passes {
-    /// So many after it has settled.
+    /// This number after it has settled.
     Settled(u32),
-    /// As many as show it each flow.
+    /// Enough to visit each flow.
     Heap,
 }
 
 impl Passes {
-    /// Lets them pass: `settled` before those that are counted, or `seen`, and leaves the load where it is.
-    // Always inlined, as the loop was before there were several callers.
+    /// Passes packets: `settled` before the counted ones, or `seen`, and does not drop the load. Always
+    /// inlined, so that the number of callers does not change the counts.
     #[inline(always)]
     fn through<L>(self, mut load: L, settled: u32, seen: u32, pass: impl Fn(&mut L)) {
         let passes = match self {
@@ -164,7 +166,7 @@ fn main() {
         return passes.through(Classed::new(name, flows), SETTLED, 0, Classed::pass);
     }
     if name == "drr+lqd full" {
-        // Two packets in and one out, which pushes one out.
+        // Two packets in and one out, so that one is pushed out.
         let limit = format!("{}p", 2 * flows);
         let load = TwiceTheLoad::new(build("drr", None, &[("limit", &limit)]), packets(flows));
         return passes.through(load, 8 * flows, 8 * flows, TwiceTheLoad::arrive);
@@ -174,6 +176,6 @@ fn main() {
         Passes::Heap => WAITING,
     };
     let load = StandingBacklog::new(standing(name, flows), packets(flows), waiting);
-    // Each flow gets its turn before anything is counted.
+    // Each flow gets its turn before the count starts.
     passes.through(load, 2 * flows, 0, StandingBacklog::pass);
 }

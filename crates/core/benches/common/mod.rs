@@ -1,4 +1,4 @@
-//! Packets and loads that the benches share.
+//! Packets and loads of the benches.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{DropReason, FlowClass, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
 
-/// 16 bytes, so that what is measured is not copying.
+/// A packet of 16 bytes, so that copies do not dominate.
 #[derive(Clone, Copy)]
 pub struct Small {
     pub flow: FlowId,
@@ -40,8 +40,8 @@ impl Sink<Small> for Discard {
     fn marked(&mut self, _: Time, _: &Small) {}
 }
 
-/// Packets whose flow numbers are scattered, made beforehand so that making them is not measured: a power of
-/// two, and at least two for each flow.
+/// Packets with scattered flow numbers, made before the measurement: a power of two, and at least two for
+/// each flow.
 pub fn packets(flows: u32) -> Vec<Small> {
     let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b1) >> 7) % flows;
     (0..(2 * flows).next_power_of_two().max(1 << 18))
@@ -60,13 +60,13 @@ pub fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> LinkQueu
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
     }
-    // Unused without `isolate`.
+    // Hosts are unused without `isolate`.
     let hosts: Vec<HostPair> = (0..1_000).map(host).collect();
     let setup = LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
     DisciplineParams::from_args(&selection).expect("valid").build(&setup)
 }
 
-/// A queue in which packets wait all the time.
+/// A queue with a permanent backlog.
 pub struct StandingBacklog {
     queue: LinkQueue<Small>,
     packets: Vec<Small>,
@@ -75,7 +75,8 @@ pub struct StandingBacklog {
 }
 
 impl StandingBacklog {
-    /// `waiting` of `packets`, a power of two of them that come again and again, wait.
+    /// Fills the queue with `waiting` of `packets`. The number of packets must be a power of two; they
+    /// repeat.
     pub fn new(queue: LinkQueue<Small>, packets: Vec<Small>, waiting: u32) -> Self {
         let mut load = Self { queue, packets, now: Time::ZERO, i: 0 };
         (0..waiting).for_each(|_| load.arrive());
@@ -95,7 +96,7 @@ impl StandingBacklog {
     }
 }
 
-/// A RAMP whose flows all have real rates, on a link of 1 Gb/s that carries what they may have.
+/// A RAMP whose flows are all real-rate, on a link of 1 Gb/s that carries their allocations.
 pub struct RealRates {
     queue: LinkQueue<Small>,
     packets: Vec<Small>,
@@ -104,7 +105,7 @@ pub struct RealRates {
 }
 
 impl RealRates {
-    /// With so many flows.
+    /// A RAMP with `flows` flows.
     pub fn new(flows: u32) -> Self {
         let classes = vec![FlowClass::RealRate; flows as usize];
         let selection = Selection::new("ramp", None, None).expect("known");
@@ -115,7 +116,7 @@ impl RealRates {
 
     /// A packet in and a packet out.
     pub fn pass(&mut self) {
-        // 1000 bytes at 0.9 Gb/s: as much as real-rate flows may have, less what lets queues drain.
+        // 1000 bytes at 0.9 Gb/s: the maximum for real-rate flows, minus capacity to drain queues.
         self.now += Span::from_nanos(8_889);
         self.queue.enqueue(self.now, self.packets[self.i & (self.packets.len() - 1)], &mut Discard);
         self.i = self.i.wrapping_add(1);
@@ -123,7 +124,7 @@ impl RealRates {
     }
 }
 
-/// A link of 1 Gb/s that gets twice what it can carry, in packets of 1000 bytes.
+/// A link of 1 Gb/s with twice its load, in packets of 1000 bytes.
 pub struct TwiceTheLoad {
     queue: LinkQueue<Small>,
     packets: Vec<Small>,
@@ -132,13 +133,13 @@ pub struct TwiceTheLoad {
 }
 
 impl TwiceTheLoad {
-    /// `packets`, a power of two of them, come again and again.
+    /// A load of `packets`, a power of two of them, which repeat.
     pub fn new(queue: LinkQueue<Small>, packets: Vec<Small>) -> Self {
         Self { queue, packets, now: Time::ZERO, i: 0 }
     }
 
-    /// A packet in, and every second time one out.
-    // Always inlined, so that the number of callers does not change what is counted.
+    /// A packet in, and every second time one out. Always inlined, so that the number of callers does not
+    /// change the counts.
     #[inline(always)]
     pub fn arrive(&mut self) {
         self.now += Span::from_micros(4);
@@ -160,13 +161,14 @@ pub struct CoreStateless {
 }
 
 impl CoreStateless {
-    /// Under twice its load. Every second packet is dropped for its label, every other one relabelled and sent.
+    /// The router under twice its load. Every second packet is dropped for its label, every other one
+    /// relabelled and sent.
     pub fn load(&self, flows: u32) -> TwiceTheLoad {
         let mut selection = Selection::new(self.kind, None, None).expect("known");
         for (key, value) in [("limit", "1000p")].iter().chain(self.settings) {
             selection.set(key, value).expect("valid");
         }
-        // Half of each flow's rate.
+        // Guarantees of half of each flow's rate.
         let guarantees = vec![Rate::from_bit(500_000_000 / u64::from(flows)); flows as usize];
         let setup = LinkContext {
             guarantees: if self.guaranteed { &guarantees } else { &[] },
@@ -180,7 +182,7 @@ impl CoreStateless {
     }
 }
 
-/// Packets after which the averages and the share have settled.
+/// The number of packets after which the averages and the share have settled.
 pub const SETTLED: u32 = 400_000;
 
 const fn case(
@@ -191,7 +193,7 @@ const fn case(
     CoreStateless { name, kind, settings, guaranteed: false }
 }
 
-/// A share that is known is made use of from the first packet on.
+/// Routers whose known share applies from the first packet on.
 pub const CORE_STATELESS: [CoreStateless; 6] = [
     case("csfq core", "csfq", &[("role", "core"), ("initial", "1Gbit")]),
     case("mcsfq core", "mcsfq", &[("role", "core"), ("initial", "1Gbit")]),

@@ -1,5 +1,5 @@
-//! The catalogue against the code: every parameter arrives where it should, and what is wrong is refused in
-//! good words.
+//! The catalogue against the code: every parameter reaches its field, and wrong values are refused with clear
+//! messages.
 
 mod refusals;
 
@@ -14,7 +14,7 @@ use apportion_core::units::Rate;
 
 use crate::common::{SimplePacket, build, combinations, read, setup};
 
-/// Values unlike every default, and consistent with each other.
+/// Values different from every default, and consistent with each other.
 fn other_value(entry: &str, param: &Param) -> &'static str {
     match (entry, param.name) {
         (_, "limit") if param.kind == Kind::Packets => "77p",
@@ -193,12 +193,12 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
     }
 }
 
-/// Whether its [other value](other_value) leaves others without effect, which are refused next to it.
+/// Whether its [other value](other_value) leaves other parameters without effect, which are then refused.
 fn turns_off_others(param: &Param) -> bool {
     param.name == "marking"
 }
 
-/// The parameters that a selection builds, as they print.
+/// The parameters built by a selection, as printed.
 fn built(selection: &Selection) -> String {
     let built = match selection.kind.role {
         Role::Marker => MarkerParams::from_args(&selection.kind_args()).map(|params| format!("{params:?}")),
@@ -211,7 +211,7 @@ fn built(selection: &Selection) -> String {
     built.expect("valid parameters")
 }
 
-/// What the built parameters hold for a catalogue parameter, as they print it.
+/// The printed value of a catalogue parameter in the built parameters.
 fn read_back(text: &str, name: &str) -> String {
     // The `Debug` form names every field: `limit: Bytes(Bytes(77000))`.
     let from = text.find(&format!(" {name}: ")).unwrap_or_else(|| panic!("no `{name}` in {text}"));
@@ -228,7 +228,7 @@ fn read_back(text: &str, name: &str) -> String {
     rest[..end.unwrap_or(rest.len())].trim().to_owned()
 }
 
-/// How the built parameters print a value.
+/// A value as the built parameters print it.
 fn printed(value: Value, optional: bool) -> String {
     let plain = match value {
         Value::Limit(value) => format!("{value:?}"),
@@ -260,7 +260,7 @@ fn selection(entry: &apportion_core::param::Entry) -> Selection {
     Selection::new(if is_kind { entry.name } else { "drr" }, None, shaper).expect("its own name")
 }
 
-/// What an entry builds when only that is set which must be.
+/// The parameters of an entry with only the required ones set.
 fn default_of(entry: &'static apportion_core::param::Entry) -> String {
     let mut default = selection(entry);
     for param in entry.params.iter().filter(|param| param.is_required()) {
@@ -272,7 +272,7 @@ fn default_of(entry: &'static apportion_core::param::Entry) -> String {
 #[test]
 fn every_parameter_is_set_and_read_back() {
     for entry in Catalog::default().all() {
-        // All at once, so that one parameter cannot arrive in the place of another.
+        // All are set at once, so that one parameter cannot reach the field of another.
         let mut all = selection(entry);
         let (alone, together): (Vec<&Param>, Vec<&Param>) =
             entry.params.iter().partition(|param| turns_off_others(param));
@@ -286,7 +286,7 @@ fn every_parameter_is_set_and_read_back() {
             one.set(param.name, other_value(entry.name, param)).unwrap();
             let changed = if alone.contains(&param) { built(&one) } else { together.clone() };
             let value = Catalog::parse(param, other_value(entry.name, param)).unwrap();
-            // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
+            // FIFO's tail drop has a `limit` too; a shaper's parameters come after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
                 printed_of(entry.name, param, value),
@@ -305,7 +305,7 @@ fn every_parameter_is_set_and_read_back() {
     }
 }
 
-/// As [`printed`], for a parameter; the name of a discipline stays the name that it is.
+/// As [`printed`], for a parameter; the name of a discipline stays a name.
 fn printed_of(entry: &str, param: &Param, value: Value) -> String {
     match value {
         Value::Choice(name) if ["greedy", "discipline"].contains(&param.name) => format!("{name:?}"),
@@ -473,11 +473,11 @@ fn a_reserve_is_bounded_by_the_threshold_only_where_there_is_one() {
     }
 }
 
-/// A link that asks late would give what a discipline does by the clock, or tells others, the wrong time.
+/// On a link that asks late, clocked or reporting disciplines would use the wrong time.
 #[test]
 fn disciplines_that_concern_their_link_alone_allow_deferral() {
     let late = |kind, pairs: &[&str]| build(kind, pairs, &[]).allows_deferred_dequeue();
-    // `sffc` and `nbq` take part in reports of routers, which keep all links prompt.
+    // `sffc` and `nbq` exchange reports with routers, which keeps all links prompt.
     let reports = |word: &str| ["sffc", "nbq"].contains(&word);
     for (kind, drop) in
         combinations().into_iter().filter(|(kind, drop)| !reports(kind) && !drop.is_some_and(reports))

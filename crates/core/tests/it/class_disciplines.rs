@@ -1,4 +1,4 @@
-//! What divides within a class: it does what it does alone, for the flows of its class.
+//! The discipline within a class behaves as alone, for the flows of its class.
 
 use apportion_core::packet::{CustomerId, Ecn};
 use apportion_core::param::Kind;
@@ -11,7 +11,7 @@ use apportion_laws::Laws;
 
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 
-/// All that can stand in a class.
+/// The disciplines that can stand in a class.
 fn parts() -> impl Iterator<Item = &'static str> {
     let entry = Catalog::default().find("htb").expect("HTB");
     let kind = entry.param("discipline").expect("a discipline in each class").kind;
@@ -19,7 +19,7 @@ fn parts() -> impl Iterator<Item = &'static str> {
     Catalog::inside(place).map(|entry| entry.name)
 }
 
-/// The discipline with these keys, with flow i in the i-th leaf of the table where `flows` are as many.
+/// The discipline with these keys; flow i is in the leaf `leaf_of[i]`.
 fn of_classes(keys: &str, link: &LinkContext<'_>, leaf_of: &[u32]) -> LinkQueue<SimplePacket> {
     let (kind, keys) = keys.split_once(' ').expect("a kind");
     let params = read(kind, &keys.split_whitespace().collect::<Vec<_>>()).expect("valid classes");
@@ -34,12 +34,12 @@ fn weights(of: &[f64]) -> Vec<Weight> {
     of.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect()
 }
 
-/// What is sent, dropped and marked of random arrivals of four flows, in the order in which it happens.
+/// The packets sent, dropped and marked among random arrivals of four flows, in order.
 fn transcript(queue: &mut LinkQueue<SimplePacket>, seed: u64) -> Vec<(u64, &'static str, u32)> {
     let (mut stream, mut log, mut out, mut now) =
         (Stream::new(seed, "arrivals"), Log::default(), vec![], Time::ZERO);
     for id in 0..600u32 {
-        // The first four tell the flows in order.
+        // The first four packets fix the order of flows.
         let flow = if id < 4 { id } else { stream.below(4) as u32 };
         let ecn = if stream.below(2) == 0 { Ecn::Ect0 } else { Ecn::NotEct };
         let arriving = SimplePacket { ecn, ..packet(id, flow, 60 + stream.below(1_400)) };
@@ -75,8 +75,8 @@ fn in_the_only_class_each_does_what_it_does_alone() {
     }
 }
 
-/// Packets of 1,000 bytes that each of four flows sends in a second over 8 Mb/s, while a flood of flow 0 and two packets
-/// of each of the others wait.
+/// The packets of 1,000 bytes that each of four flows sends in a second over 8 Mb/s, while a flood of flow 0
+/// and two packets of each of the others wait.
 fn shares(queue: &mut LinkQueue<SimplePacket>) -> [u32; 4] {
     let (mut log, mut now, mut sent) = (Log::default(), Time::ZERO, [0; 4]);
     let mut waiting = [0u32; 4];
@@ -113,7 +113,7 @@ fn a_class_has_its_rate_and_its_flows_their_weights_whatever_one_of_them_sends()
             assert!(sent.abs_diff(expected) <= 15, "{name}: {:?}", of(name));
         }
     }
-    // In a FIFO the flood has what it sends.
+    // In a FIFO the flood gets what it sends.
     let fifo = of("fifo");
     assert!(fifo[0] > 700 && fifo[2] + fifo[3] > 240, "{fifo:?}");
 }

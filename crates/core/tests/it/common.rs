@@ -1,4 +1,4 @@
-//! What the integration tests share: a packet, a sink that remembers, and every discipline of the catalogue.
+//! Helpers of the integration tests: a packet, a sink that records, and every discipline of the catalogue.
 
 pub use apportion_core::SimplePacket;
 use apportion_core::limit::Limit;
@@ -50,7 +50,7 @@ pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> LinkQueue<SimplePac
     read(kind, pairs).expect("a valid table").build_simple(&setup(&weights))
 }
 
-/// Every kind with every policy it takes, by the words of a scenario.
+/// Every kind with every policy that fits it, by the words of a scenario.
 pub fn combinations() -> Vec<(&'static str, Option<&'static str>)> {
     let catalog = Catalog::default();
     let of = |role| catalog.all().filter(move |entry| entry.role == role).map(|entry| entry.name);
@@ -79,8 +79,8 @@ pub fn serve_backlogged(
     served
 }
 
-/// Keys for a buffer of `limit` packets. What has an average and thresholds is made to drop within a few
-/// packets, or an idle time that is not seen would not show.
+/// Keys for a buffer of `limit` packets. Disciplines with an average and thresholds are set to drop within a
+/// few packets; otherwise missed idle time would not show.
 pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
     let (low, high) = (limit / 4, 3 * limit / 4);
     let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
@@ -102,7 +102,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "pfd" => "p=0.2 thresh=0.4 l4s=true".to_owned(),
         "csfq" | "mcsfq" => "l4s=true".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
-        // No average and no threshold, or one that drops within a few packets as it is.
+        // These have no average and no threshold, or drop within a few packets by default.
         "tail" | "head" | "lqd" | "random_drop" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq" | "fq_codel"
         | "ramp" | "aifo" | "sp_pifo" | "sfq" | "prio" | "htb" | "hfsc" => String::new(),
         other => panic!(
@@ -114,7 +114,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
     format!("{drop}limit={limit}p {brisk}").split_whitespace().map(str::to_owned).collect()
 }
 
-/// A discipline of the catalogue as a system, as the laws know it.
+/// A discipline of the catalogue as a system, for the laws.
 pub struct Whole(pub LinkQueue<SimplePacket>);
 
 impl Queue<SimplePacket> for Whole {

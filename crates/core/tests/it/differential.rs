@@ -82,7 +82,7 @@ slow! {
     SlowWf2qPlus: it, flow, id, size => it.enqueue(flow, id, size);
 }
 
-/// Does the same with both and compares every packet that leaves.
+/// Runs the same operations on both and compares every departing packet.
 fn same_fates(
     ours: &mut impl Scheduler<SimplePacket>,
     slow: &mut impl Slow,
@@ -157,7 +157,7 @@ proptest! {
         let params = DrrParams { quantum: Bytes::new(quantum) };
         let mut ours = Drr::<SimplePacket>::new(&params, smallest(&weights));
         weigh(&mut ours, &weights);
-        // The fixed point of the counters, so that a third of a quantum is the same on both sides.
+        // Rounded to the fixed point of the counters, so that a third of a quantum is the same on both sides.
         let quanta = weights.map(|w| (quantum as f64 * 65_536.0 / least * w).round() / 65_536.0);
         same_fates(&mut ours, &mut SlowDrr::new(quanta.to_vec()), &ops)?;
     }
@@ -168,7 +168,7 @@ proptest! {
         let mut ours = RoundRobin::<SimplePacket>::new(smallest(&weights));
         weigh(&mut ours, &weights);
         let least = smallest(&weights).get();
-        // The fixed point of the counters, 2^-26 packets.
+        // Rounded to the fixed point of the counters, 2^-26 packets.
         let turn = |w: &f64| (w / least * 67_108_864.0).round() / 67_108_864.0;
         same_fates(&mut ours, &mut SlowRoundRobin::new(weights.iter().map(turn).collect()), &ops)?;
     }
@@ -305,7 +305,7 @@ proptest! {
         // Flows below `core` come labelled with a rate that follows from their size.
         let weights = weights.map(|weight| f64::from(weight) / 4.0);
         let k_c = format!("k_c={k_c}ms");
-        // The paper of 1998 knows no guarantees: a label of 0 counts like any other.
+        // The paper of 1998 has no guarantees: a label of 0 counts like any other.
         let plain = ["aggregate_guarantee=false", "reserve=0"];
         let pairs = ["preset=paper", "limit=20p", "threshold=0.2", "k=20ms", "k_alpha=30ms", &k_c, plain[0], plain[1]];
         let mut ours = build("csfq", &pairs, &weights);
@@ -510,7 +510,7 @@ fn codel_is_the_rfc_s_through_many_relapses() {
 
 #[test]
 fn the_transcripts_are_put_through_every_branch() {
-    // The differential test of RED means little unless ramp, force and overflow all occur at its settings.
+    // The differential test of RED requires that ramp, force and overflow all occur at its settings.
     let params = RedParams::from_args(&EntryArgs::defaults(&red::ENTRY)).unwrap();
     let mut slow = SlowRed::new(SlowRedParams {
         limit: 25.0,
@@ -537,8 +537,8 @@ fn the_transcripts_are_put_through_every_branch() {
     }
     assert_eq!(seen, [Outcome::Enqueue, Outcome::Early, Outcome::Forced, Outcome::Overflow]);
 
-    // FRED's likewise: nine flows, of which flow 0 sends a third of all packets, three arrivals a departure,
-    // and now and then more room than arrivals.
+    // So does the test of FRED: nine flows, of which flow 0 sends a third of all packets, three arrivals a
+    // departure, and occasionally more room than arrivals.
     let mut fates = Vec::new();
     for many_flows in [false, true] {
         let mut slow = SlowFred::new(fred_params(0.05, 2.0, many_flows));
@@ -595,7 +595,7 @@ fn csfq_s_transcript_drops_early_and_late_and_changes_its_mind() {
 
 #[test]
 fn pie_s_transcript_climbs_drops_and_decays() {
-    // Two arrivals a departure, then none: the probability goes through each step of the table and back to 0.
+    // Two arrivals a departure, then none: the probability passes each step of the table and returns to 0.
     let mut slow = Pie::new(1_000_000, 100_000, 1_000_000, 50);
     let mut random = Stream::new(1, "branches");
     let (mut dropped, mut highest) = (0, 0.0_f64);

@@ -28,7 +28,7 @@ fn powers(exponents: [u32; 4]) -> [f64; 4] {
     exponents.map(|exponent| f64::from(1_u32 << exponent))
 }
 
-/// In eighths of a byte, of which every charge is a whole number.
+/// The charge in eighths of a byte, in which every charge is a whole number.
 fn slow_charge(exponents: [u32; 4], flow: u32, size: u64) -> u64 {
     let least = exponents.iter().min().copied().unwrap_or(0);
     (8 * size) >> (exponents[flow as usize] - least)
@@ -44,7 +44,7 @@ proptest! {
         let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
         let keys = ["limit=25p".to_owned(), format!("queues={queues}"), format!("bpr={bytes}B")];
         let mut ours = build("afq", &keys.each_ref().map(String::as_str), &weights);
-        // In an eighth of a byte of the smallest weight every charge is whole.
+        // In eighths of a byte of the smallest weight every charge is a whole number.
         let mut slow = SlowAfq::new(queues, 8 * bytes, 25, 8 * 1_500);
         let mut log = Log::default();
         for (id, op) in (0..).zip(ops) {

@@ -63,7 +63,7 @@ proptest! {
         quantum in 300u64..3_000,
         hosts in prop::collection::vec((0usize..3, 0usize..3), 6),
     ) {
-        // Times at which COBALT does nothing, and so few flows that none collide.
+        // Times at which COBALT does nothing, and few enough flows that none collide.
         let quantum_key = format!("quantum={quantum}B");
         let keys = ["limit=100000p", "target=1000s", "interval=1000s", "increment=0", &quantum_key];
         let mut ours = build("cake", &keys, &[]);
@@ -119,7 +119,7 @@ fn cake_keeps_the_laws_with_a_shaper_hosts_classes_and_collisions() {
 
 #[test]
 fn cobalt_s_transcript_ramps_up_and_down_overflows_and_decays() {
-    // Three arrivals each two departures, 1 ms each; a pause; then the same again.
+    // Three arrivals each two departures, 1 ms each; a pause; then a repetition.
     let mut slow = SlowCobalt::new(40, 5_000_000, 20_000_000);
     let mut random = Stream::new(1, "branches");
     let (mut overflows, mut early, mut most) = (0, 0, (0, 0));

@@ -16,14 +16,14 @@ use crate::reference::mcsfq::{
     Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
 };
 
-/// Of the link, in bits a second.
+/// The rate of the link, in bits a second.
 const C: u64 = 10_000_000;
 
-/// A guarantee, in bits a second: such that a bucket never fills to just the size of a packet, which rounding
-/// would decide.
+/// A guarantee, in bits a second, chosen so that a bucket never reaches exactly the size of a packet, where
+/// rounding would decide.
 const G: u64 = 1_000_003;
 
-/// Some packets one after the other, of one flow or of all in turn.
+/// A number of packets in sequence, of one flow or of all in turn.
 #[derive(Clone, Copy, Debug)]
 struct Spell {
     packets: u32,
@@ -32,18 +32,19 @@ struct Spell {
     flow: Option<u32>,
 }
 
-/// What a scenario says.
+/// The settings of a scenario.
 #[derive(Clone, Debug)]
 struct Case {
     readings: Readings,
     in_bytes: bool,
-    /// In nanoseconds.
+    /// K_c in nanoseconds.
     k_c: u64,
-    /// In quarters.
+    /// Weights in quarters.
     weights: [u8; 4],
-    /// In units of [`G`].
+    /// Guarantees in units of [`G`].
     guarantees: [u8; 4],
-    /// Flows below come labelled, with a rate that follows from their size; 0 among them.
+    /// Flows below this number arrive labelled, with a rate that follows from their size; 0 is among the
+    /// labels.
     core: u32,
 }
 
@@ -69,19 +70,19 @@ fn readings() -> impl Strategy<Value = Readings> {
     })
 }
 
-/// The core relabels after the estimate; figures 1 and 7 say before.
+/// The core relabels after the estimate; figures 1 and 7 do so before.
 const RELABEL_AFTER: bool = true;
 
 fn cases() -> impl Strategy<Value = Case> {
     let numbers = (5u64..60, prop::array::uniform4(1u8..20), prop::array::uniform4(0u8..4), 0u32..3);
     (readings(), any::<bool>(), numbers).prop_map(|(readings, in_bytes, (ms, weights, guarantees, core))| {
-        // All times end in the same digit, so that none is just at the end of a window.
+        // All times end in the same digit, so that none is exactly at the end of a window.
         let k_c = 1_000_000 * ms + 7;
         Case { readings, in_bytes, k_c, weights, guarantees, core }
     })
 }
 
-/// Load far below the link's rate, far above it, and at one instant.
+/// Load far below the link's rate, far above it, and all at one time.
 fn spells() -> impl Strategy<Value = Vec<Spell>> {
     let gap = prop_oneof![Just(0), 50_000u64..300_000, 300_000u64..1_500_000, 2_000_000u64..20_000_000];
     let one = (1u32..120, gap, 40u64..1_500, prop::option::of(0u32..4))
@@ -90,7 +91,7 @@ fn spells() -> impl Strategy<Value = Vec<Spell>> {
 }
 
 impl Case {
-    /// As a scenario has it.
+    /// The settings as in a scenario.
     fn pairs(&self) -> Vec<String> {
         let Readings { scheme, fr_at_arrivals, original_label, own_label, .. } = self.readings;
         let choose = |on: bool, yes: &'static str, no: &'static str| if on { yes } else { no };
@@ -139,8 +140,8 @@ impl Case {
         })
     }
 
-    /// Sends the load through both. What became of how many packets, and in how many the link was congested,
-    /// the share unknown, and the share 0.
+    /// Sends the load through both. Returns the number of packets of each fate, and of packets that found the
+    /// link congested, the share unknown, and the share 0.
     fn compare(&self, spells: &[Spell]) -> Result<[u32; 6], TestCaseError> {
         let weights = self.weights.map(|weight| Weight::new(f64::from(weight) / 4.0).expect("a weight"));
         let guarantees = self.guarantees.map(|times| Rate::from_bit(u64::from(times) * G));
@@ -156,7 +157,7 @@ impl Case {
         for spell in spells {
             for i in 0..spell.packets {
                 now += spell.gap;
-                // The link takes what it can by now.
+                // The link sends what it can until now.
                 while !queue.is_empty() && free_at <= now {
                     let (expected, label, size) = queue.remove(0);
                     let sent = ours.dequeue(Time::from_nanos(free_at), &mut log).expect("a packet waits");
@@ -214,7 +215,8 @@ proptest! {
 
 #[test]
 fn every_reading_matters_to_some_packet() {
-    // The differential test means little where a switch changes nothing, and every fate and state must occur.
+    // The differential test requires that every switch changes something, and that every fate and state
+    // occurs.
     let case = Case {
         readings: Readings {
             scheme: Scheme::Mcsfq,

@@ -1,4 +1,4 @@
-//! Entitlements against slow transcripts, and laws of them.
+//! Entitlements against slow transcripts, and their laws.
 
 use apportion_core::fairness::{Claim, CustomerClaim, fit_guarantees, hierarchical, max_min, water_filling};
 use apportion_testing::properties::cases;
@@ -19,7 +19,7 @@ fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {
 }
 
 fn link() -> impl Strategy<Value = (Vec<f64>, Vec<CustomerClaim>)> {
-    // At most 3 · 19 of 60 are guaranteed.
+    // Guarantees sum to at most 3 · 19 of 60.
     let flow = (0usize..4, 1u8..6, 0u8..4, prop::option::of(0u8..40));
     let flow = flow.prop_map(|(customer, w, g, d)| CustomerClaim {
         links: vec![0],
@@ -67,7 +67,7 @@ proptest! {
     ) {
         capacities.iter_mut().for_each(|capacity| *capacity *= f64::from(scale) / 400.0);
         capacities.get_mut(outage).into_iter().for_each(|capacity| *capacity = 0.0);
-        // All rise in proportion to what they are until they are whole, or a link is full.
+        // All guarantees rise in proportion until they are whole, or a link is full.
         let floor = |c: &Claim| c.demand.unwrap_or(f64::INFINITY).min(c.guarantee);
         let rising: Vec<_> = claims.iter().map(|c| (c.links.clone(), floor(c), 0.0, floor(c))).collect();
         fit_guarantees(&capacities, &mut claims);
@@ -126,8 +126,8 @@ proptest! {
 
     #[test]
     fn opening_flows_gains_a_customer_nothing((weights, mut claims) in link(), more in 1usize..10) {
-        // All want as much as there is: what a customer has does not depend on how many flows it has.
-        // Neither is anything guaranteed.
+        // All demands are unlimited: a customer's part does not depend on its number of flows. There are no
+        // guarantees either.
         claims.iter_mut().for_each(|claim| (claim.demand, claim.guarantee) = (None, 0.0));
         let part = |claims: &[CustomerClaim], n| -> f64 {
             let shares = hierarchical(&[60.0], &weights, claims).unwrap();
@@ -143,7 +143,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(10_000))]
 
-    /// Against the level found by bisection.
+    /// The level against one found by bisection.
     #[test]
     fn water_filling_is_the_split_of_the_reference(
         amount in 0.0..100.0,

@@ -21,19 +21,19 @@ use crate::reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// A packet, at most with a tag.
+    /// A packet arrives, with at most one tag.
     In(Option<u32>),
-    /// What waits longest goes on.
+    /// The oldest packet is sent.
     Out,
-    /// What waits longest is dropped.
+    /// The oldest packet is dropped.
     Drop,
-    /// A packet goes the other way.
+    /// A packet passes in the other direction.
     Back(Option<u32>),
     Advance(u64),
     Issue(f64),
 }
 
-/// All tags, with those often that lie on the bounds of the filter for each other; and none.
+/// All tags, with a bias to tags at each other's filter bounds; and none.
 fn tag() -> impl Strategy<Value = Option<u32>> {
     prop_oneof![
         2 => (0u32..=255).prop_map(Some),
@@ -221,7 +221,7 @@ proptest! {
                     prop_assert_eq!(tag_of(&packet, kind), Some(slow.send(now.as_nanos())), "at {}", now);
                 }
                 Op::Back(tag) => {
-                    // One packet each, and now and then two.
+                    // One packet each, and sometimes two.
                     let packets = if tag.is_some_and(|tag| tag % 3 == 0) { 2.0 } else { 1.0 };
                     let label = tag.map(|tag| Label::new(f64::from(tag)));
                     Marker::<SimplePacket>::acknowledged(&mut ours, now, packets, label);
@@ -306,7 +306,7 @@ fn the_transcript_of_tred_is_put_through_every_branch() {
             let tag = [Some(20), Some(30), Some(80), None][random.below(4) as usize];
             let outcome = slow.arrive(1_000_000 * i, 0, tag, || random.uniform());
             counts[outcome as usize] += 1;
-            // Half of the time more leaves than comes.
+            // Half of the time departures exceed arrivals.
             for _ in 0..=random.below(if i % 400 < 200 { 1 } else { 3 }) {
                 if random.chance(0.8) {
                     slow.leave(1_000_000 * i);

@@ -1,4 +1,4 @@
-//! RAMP against a slow transcript of its controller, and laws of its dispatcher that no other discipline has.
+//! RAMP against a slow transcript of its controller, and the laws of its dispatcher.
 
 use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
@@ -14,7 +14,7 @@ use crate::reference::ramp::Controller as SlowController;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Enqueue(u32, u64),
-    /// Time passes, and packets leave as the link takes them.
+    /// Time passes, and packets leave at the rate of the link.
     Advance(u64),
     /// A call that is not needed.
     Spurious(u64),
@@ -90,7 +90,7 @@ impl Link {
                 }
                 Op::Advance(ns) => self.advance(Span::from_nanos(ns)),
                 Op::Spurious(ns) if spurious => {
-                    // Looking changes nothing; and a link that has nothing to send may ask at any time.
+                    // Reading changes nothing, and a link without packets may ask at any time.
                     let now = self.now;
                     self.queue.call(&mut self.log, |queue, sink| queue.shares(now, sink, &mut |_, _| {}));
                     self.advance(Span::from_nanos(ns));
@@ -114,7 +114,7 @@ fn flow_of(ops: &[Op], id: u32) -> u32 {
     }
 }
 
-/// What leaves, and what is dropped, with the looks of `ops` and without.
+/// The departures and the drops, with the readings of `ops` and without.
 fn with_and_without_looks(pairs: &[&str], ops: &[Op]) -> [(Vec<(Time, u32)>, Log); 2] {
     [true, false].map(|spurious| {
         let mut link = Link::new(pairs);
@@ -144,7 +144,7 @@ proptest! {
         let mut slow = SlowController { l, p, i, d, target: 16.0, x: 0.0, sum: 2.0 / i };
         for fill in fills {
             let share = ours.sample(&controller, (Bytes::new(fill), Bytes::ZERO), None, 0.02, false);
-            // The transcript knows no bounds.
+            // The transcript has no bounds.
             let expected = (slow.sample(fill as f64 / 1_024.0) / 100.0).clamp(0.02, 1.0);
             prop_assert!((share - expected).abs() < 1e-9, "{} against {}", share, expected);
         }
@@ -167,7 +167,7 @@ proptest! {
             let pairs = &pairs[..];
             let mut link = Link::new(pairs);
             link.run(&ops, true);
-            // Long enough for what waits: the floor is given to each.
+            // Long enough to drain the backlog: each flow gets the floor.
             link.advance(Span::from_secs(600));
             prop_assert!(link.queue.backlog().is_empty());
             for flow in 0..4 {
@@ -184,14 +184,14 @@ proptest! {
 #[test]
 fn a_look_while_the_link_is_busy_leaves_deadlines_as_they_are() {
     use Op::{Advance, Enqueue, Spurious};
-    // Flow 1 has credit for its last packet in the period of the look, flow 0 for its own in a later one, and both before
-    // the interface queue has room.
+    // Flow 1 has credit for its last packet in the period of the reading, flow 0 for its own in a later one,
+    // and both before the interface queue has room.
     let start = [Advance(650_000_000), Enqueue(0, 400)].into_iter();
     let ops = start.chain([Enqueue(0, 200); 6]).chain([1_360, 170, 40].map(|size| Enqueue(1, size)));
     let ops: Vec<_> = ops.chain([Advance(1_500_000), Spurious(1_000_000)]).collect();
     let [with, without] = with_and_without_looks(&["interface_queue=2p", "leftover=greedy"], &ops);
     assert_eq!(with, without);
-    // Whoever had credit first goes first, with and without a look.
+    // The flow that had credit first leaves first, with and without a reading.
     let last: Vec<_> = without.0.iter().rev().take(2).rev().map(|sent| sent.1).collect();
     assert_eq!(last, [10, 7]);
 }
@@ -206,7 +206,7 @@ fn the_end_of_an_overload_is_told_though_nobody_sends_or_looks() {
     assert!(told.last().is_some_and(|(_, is_over)| *is_over), "{told:?}");
 }
 
-/// Whatever divides among greedy flows.
+/// The disciplines that can divide among greedy flows.
 const GREEDY: [&str; 16] = [
     "fifo",
     "drr",
@@ -235,7 +235,7 @@ fn a_flow_that_holds_nothing_changes_its_class_and_nothing_else() {
             for step in 0..4_000 {
                 ops.push(Op::Enqueue(2 + step % 5 / 4, 300 + u64::from(step) % 7 * 100));
                 ops.push(Op::Advance(300_000));
-                // As many steps without changes.
+                // The same number of steps without changes.
                 let to = if changes { 9 + step % 40 } else { 9 };
                 ops.push(Op::Class(to, step % 3 == 0));
             }
@@ -263,7 +263,7 @@ fn the_limit_holds_while_classes_change() {
             if id % 8 == 0 {
                 queue.dequeue(now, &mut log);
             }
-            // Both classes may hold 50, and what came back joins with the next call.
+            // Both classes may hold 50, and returned packets join with the next call.
             let held = queue.backlog().packets.get();
             assert!(held <= 100, "{greedy}: {held} packets after {id}");
         }
@@ -279,7 +279,7 @@ fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
             queue.enqueue(Time::ZERO, packet(id, 2 + id % 3, 500), &mut log);
         }
         let lost = |flow: u32| log.dropped.iter().filter(|drop| 2 + drop.1 % 3 == flow).count() as u64;
-        // The first packet stands before the link.
+        // The first packet is in the interface queue.
         let due = 10 - lost(3);
         assert!(queue.inner_mut().set_flow(FlowId(3), FlowSetting::Class(FlowClass::RealRate)));
         let mut fill = 0;

@@ -15,7 +15,7 @@ use apportion_core::{DropReason, Ecn, LabelKind, Packet as _, Queue};
 
 use crate::common::{Log, SimplePacket, build, packet};
 
-/// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
+/// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, on a link of a packet per
 /// millisecond.
 struct RedTrace {
     queue: Buffer<Fifo<SimplePacket>, Red>,
@@ -42,7 +42,7 @@ impl RedTrace {
         Self { queue, now: Time::ZERO, id: 0, marks: BTreeSet::new(), text: String::new() }
     }
 
-    /// A packet arrives. Losses and marks are written down, and the first time that a branch is taken.
+    /// A packet arrives. Records losses and marks, and the first time that a branch is taken.
     fn arrive(&mut self, idle: bool) {
         let q = self.queue.backlog().packets.get();
         let before = self.queue.policy_mut().avg();
@@ -126,7 +126,7 @@ fn red_from_below_its_minimum_to_overflow_and_back_to_idle() {
 
 #[test]
 fn pie_lets_a_burst_pass_then_drops_and_decays() {
-    // A link of a packet per millisecond, which gets two each for 600 ms, then one each other for 600 ms.
+    // A link of a packet per millisecond, with two arrivals each for 600 ms, then one every other for 600 ms.
     let mut queue = build("pie", &["limit=1000p", "ecn=true"], &[]);
     let mut text = String::new();
     let mut counts = [0, 0, 0];
@@ -160,8 +160,8 @@ fn pie_lets_a_burst_pass_then_drops_and_decays() {
 
 #[test]
 fn dualpi2_marks_what_is_l4s_and_reaches_overload() {
-    // A link of a packet per millisecond, which gets one classic packet each and one of L4S each other millisecond, for
-    // 900 ms; then one of L4S each other millisecond alone.
+    // A link of a packet per millisecond, with one classic packet each and an L4S packet every other
+    // millisecond, for 900 ms; then an L4S packet every other millisecond alone.
     let mut queue = build("dualpi2", &["limit=1000p"], &[]);
     let mut text = String::new();
     let mut counts = [0; 4];
@@ -195,8 +195,9 @@ fn dualpi2_marks_what_is_l4s_and_reaches_overload() {
     insta::assert_snapshot!(text);
 }
 
-/// A link of a packet per millisecond. A flow of L4S and one of ECT(0) send six packets in ten milliseconds each, and between 300
-/// and 600 ms an ECT(1) flood sends two in each. Each packet has the tickets of 1,000 a second at the rate of its flow.
+/// A link of a packet per millisecond. An L4S flow and an ECT(0) flow send six packets in ten milliseconds
+/// each, and between 300 and 600 ms an ECT(1) flood sends two in each. Each packet has the tickets of 1,000 a
+/// second at the rate of its flow.
 fn l4s_transcript(kind: &str, pairs: &[&str]) -> String {
     const NAMES: [&str; 3] = ["L4S", "ECT(0)", "flood"];
     let mut queue = build(kind, pairs, &[]);
@@ -259,8 +260,7 @@ fn tred_marks_l4s_by_the_tickets_and_drops_a_flood() {
 
 #[test]
 fn codel_enters_speeds_up_leaves_and_relapses() {
-    // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
-    // again.
+    // A link of a packet per millisecond. 400 packets at once, only a trickle for a while, then 300 again.
     let mut queue = build("codel", &["limit=1000p"], &[]);
     let mut text = String::new();
     let mut now = Time::ZERO;
@@ -294,8 +294,8 @@ fn codel_enters_speeds_up_leaves_and_relapses() {
 
 #[test]
 fn cobalt_takes_back_what_it_signalled_and_counts_overflows() {
-    // A link of a packet per millisecond and a buffer of 300: 150 packets at once, a trickle, 150 again while the ramp is on its
-    // way back, and two arrivals a millisecond from 1 s on.
+    // A link of a packet per millisecond and a buffer of 300: 150 packets at once, a trickle, 150 again while
+    // the ramp runs backwards, and two arrivals a millisecond from 1 s on.
     let mut queue = build("cobalt", &["limit=300p"], &[]);
     let mut text = String::new();
     let (mut now, mut prob) = (Time::ZERO, 0.0);

@@ -1,5 +1,5 @@
-//! What a discipline says of a setting of a flow against what it does: heeded, the setting changes what happens to packets, and
-//! otherwise nothing.
+//! The flow settings that a discipline claims to heed against its behaviour: a heeded setting changes the
+//! fate of packets, any other changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const FLOWS: u32 = 5;
 /// The flow whose settings change.
 const CHANGED: FlowId = FlowId(1);
 
-/// One of each kind, unlike what the flow has before.
+/// One setting of each kind, different from the flow's previous one.
 fn settings() -> [FlowSetting; 7] {
     [
         FlowSetting::Weight(Weight::new(0.2).unwrap()),
@@ -31,8 +31,8 @@ fn settings() -> [FlowSetting; 7] {
     ]
 }
 
-/// Whether `setting` was heeded in the middle of random arrivals that a link of 10 Mb/s cannot carry, and what happened to
-/// packets and to the allocations of real-rate flows.
+/// Whether `setting` was heeded during random arrivals that overload a link of 10 Mb/s, and the resulting
+/// fate of packets and allocations of real-rate flows.
 fn transcript(params: &DisciplineParams, setting: Option<FlowSetting>, is_real_rate: bool) -> (bool, String) {
     let weights = vec![Weight::ONE; FLOWS as usize];
     let link = LinkContext {
@@ -56,14 +56,14 @@ fn transcript(params: &DisciplineParams, setting: Option<FlowSetting>, is_real_r
         let mut arriving = packet(id, flow, 60 + stream.below(1_400));
         arriving.ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][flow as usize % 3];
         arriving.colour = if stream.below(2) == 0 { Colour::Green } else { Colour::Red };
-        // A packet without labels comes from a host, another from a router.
+        // A packet without labels comes from a host, others from a router.
         if stream.below(2) == 0 {
             for kind in LabelKind::ALL {
                 arriving.set_label(kind, Label::new(1e6 * f64::from(1 + 4 * flow)));
             }
         }
         queue.enqueue(now, arriving, &mut log);
-        // 760 B in 0.3 ms, then in 1.2 ms: twice what the link carries, and half.
+        // 760 B in 0.3 ms, then in 1.2 ms: twice the rate of the link, and half.
         now += Span::from_micros(stream.below(if id % 1_000 < 800 { 600 } else { 2_400 }));
         if stream.below(if id % 1_000 < 800 { 2 } else { 1 }) == 0 {
             sent.extend(queue.dequeue(now, &mut log).map(|packet: SimplePacket| (now, packet)));
@@ -97,7 +97,7 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
             let key = format!("{key}={word}");
             (kind, base.iter().cloned().chain([key]).collect::<Vec<_>>())
         };
-        // Words of parameters may contradict each other, and are left out then.
+        // Words of parameters may contradict each other, and are then left out.
         assert!(read(kind, &base.iter().map(String::as_str).collect::<Vec<_>>()).is_ok(), "{kind} {base:?}");
         all.push((kind, base.clone()));
         for param in entry.params {
@@ -127,12 +127,12 @@ fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
         keys.push("limit=40p");
         let Ok(params) = read(kind, &keys) else { continue };
         let [greedy, real_rate] = [false, true].map(|is_real_rate| transcript(&params, None, is_real_rate).1);
-        // Whose traits they show: of a scheduler with a policy or a shaper, neither's.
+        // The traits of a scheduler with a policy or a shaper belong to neither.
         let has = |start: &str| keys.iter().any(|key| key.starts_with(start));
         let shown = if has("isolate=") { "isolate" } else { kind };
         let shows_one = !has("drop=") && !has("shaper=");
         for setting in settings() {
-            // A target is that of a real-rate flow, and matters in an overload.
+            // A target belongs to a real-rate flow, and matters in an overload.
             let is_target = matches!(setting, FlowSetting::Target(_));
             let (is_heeded, changed) = transcript(&params, Some(setting), is_target);
             let before = if is_target { &real_rate } else { &greedy };
@@ -145,7 +145,7 @@ fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
-    // The catalogue says the same.
+    // The catalogue must agree.
     let catalog = Catalog::default();
     let said = catalog.disciplines().chain([&ISOLATION]);
     let said = said.map(|entry| (entry.name, entry.traits.heeds.iter().copied().collect::<BTreeSet<_>>()));

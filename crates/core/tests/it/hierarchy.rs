@@ -1,4 +1,5 @@
-//! Disciplines with classes: shares against the fluid that they approximate, priorities, delays, and the laws of all.
+//! Classful disciplines: shares against the fluid that they approximate, priorities, delays, and the laws of
+//! all.
 
 use apportion_core::packet::CustomerId;
 use apportion_core::random::Stream;
@@ -29,8 +30,8 @@ fn class(name: &str, keys: &str) -> String {
     keys.split_whitespace().map(|key| format!("class.{name}.{key} ")).collect()
 }
 
-/// Bytes that leave over a link of `rate` in `time`, by flow, while those with a size always have two packets of it waiting;
-/// counted from a quarter of the time on.
+/// Bytes that leave over a link of `rate` in `time`, by flow, counted from a quarter of the time on. Flows
+/// with a size always have two packets of it waiting.
 fn shares(queue: &mut LinkQueue<SimplePacket>, rate: Rate, time: Span, sizes: &[Option<u64>]) -> Vec<f64> {
     let (mut now, mut log, mut sent) = (Time::ZERO, Log::default(), vec![0.0; sizes.len()]);
     let (from, end) = (Time::ZERO + time.div(4), Time::ZERO + time);
@@ -56,7 +57,7 @@ fn shares(queue: &mut LinkQueue<SimplePacket>, rate: Rate, time: Span, sizes: &[
     sent
 }
 
-/// In Mbit/s.
+/// Rates in Mbit/s.
 fn rates(sent: &[f64], time: Span) -> Vec<f64> {
     sent.iter().map(|bytes| 8e-6 * bytes / (0.75 * time.as_secs_f64())).collect()
 }
@@ -71,8 +72,9 @@ fn assert_near(measured: &[f64], expected: &[f64], link: f64) {
     }
 }
 
-/// Three levels: four roots, which share the link of 100 Mbit/s, ten inner classes and 40 leaves, with rates, ceilings and sizes
-/// drawn at random. With priorities no ceiling binds. What is measured, and the fluid.
+/// Three levels: four roots, which share the link of 100 Mbit/s, ten inner classes and 40 leaves, with random
+/// rates, ceilings and sizes. With priorities no ceiling binds. Returns the measured rates, and those of the
+/// fluid.
 fn random_tree(seed: u64, priorities: u64) -> (Vec<f64>, Vec<f64>) {
     let mut random = Stream::new(seed, "tree");
     let mut classes: Vec<Class> = Vec::new();
@@ -151,7 +153,7 @@ fn htb_lends_by_rates_1_to_100_by_quantum_and_by_priority() {
     // By quantum 1 : 3: 0.1 + 69.9/4 and 10 + 3 × 69.9/4.
     let [own, other] = [format!("{small} quantum=1500B"), format!("{large} quantum=4500B")];
     assert_near(&two("htb", "rate=80Mbit", &own, &other), &[17.575, 62.425], 80.0);
-    // A higher priority borrows all, up to its ceiling.
+    // A higher priority borrows the whole rest, up to its ceiling.
     let [high, low] = ["rate=1Mbit ceil=30Mbit prio=1", "rate=2Mbit ceil=80Mbit prio=2"];
     assert_near(&two("htb", "rate=80Mbit", high, low), &[30.0, 50.0], 80.0);
     assert_near(&two("htb", "rate=20Mbit", high, low), &[18.0, 2.0], 20.0);
@@ -223,8 +225,8 @@ fn hfsc_shares_by_curves_on_each_level_up_to_limits() {
     assert_near(&of(None), &[0.297, 29.703, 7.0, 63.0, 0.0], 100.0);
 }
 
-/// The longest time from an arrival to the end of the transmission of a packet of leaf 0, of 160 bytes each 20 ms, while leaf 1
-/// has packets of 1500 bytes waiting, over a link of 10 Mbit/s.
+/// The longest time from an arrival to the end of the transmission of a packet of leaf 0, of 160 bytes each
+/// 20 ms, while leaf 1 has packets of 1500 bytes waiting, over a link of 10 Mbit/s.
 fn audio_delay(audio: &str, flood: &str) -> Span {
     let mut queue = of_classes("hfsc", &[class("audio", audio), class("flood", flood)], 2);
     let (mut now, mut log, rate) = (Time::ZERO, Log::default(), Rate::from_mbit(10));
@@ -258,14 +260,15 @@ fn hfsc_decouples_delay_and_bandwidth() {
     assert!((Span::from_millis(15)..=within(20)).contains(&straight), "{straight:?}");
 }
 
-/// Bytes that a curve of two slopes in bits per second and a time gives.
+/// The bytes of a service curve, with slopes in bits per second, after `t`.
 fn served((m1, d, m2): (u64, Span, u64), t: Span) -> u64 {
     let first = if t < d { t } else { d };
     Rate::from_bit(m1).bytes_in(first).get() + Rate::from_bit(m2).bytes_in(t.saturating_sub(d)).get()
 }
 
-/// Section II: at each time at which a leaf has packets there is a time at which it became active since which it got what its
-/// curve gives; but for the packet in transmission, and one of its own that has not left yet.
+/// Section II: for each time at which a leaf has packets, there is a time at which it became active since
+/// which it got the service of its curve, except the packet in transmission and one of its own that has not
+/// left yet.
 #[test]
 fn hfsc_gives_each_leaf_its_curve_within_a_largest_packet() {
     const LEAVES: usize = 8;
@@ -289,7 +292,7 @@ fn hfsc_gives_each_leaf_its_curve_within_a_largest_packet() {
         let mut queue = of_classes("hfsc", &keys, LEAVES as u32);
         let (rate, mut log, mut now) = (Rate::from_mbit(10), Log::default(), Time::ZERO);
         let largest = rate.time_for(Bytes::new(1_500));
-        // Bursts at random times, three quarters of the link in the mean.
+        // Bursts at random times, three quarters of the link on average.
         let mut next = [Time::ZERO; LEAVES];
         let (mut waits, mut got) = ([0u32; LEAVES], [0u64; LEAVES]);
         let mut starts: [Vec<(Time, u64)>; LEAVES] = Default::default();
@@ -331,8 +334,8 @@ fn hfsc_gives_each_leaf_its_curve_within_a_largest_packet() {
     }
 }
 
-/// Section V: a leaf whose curve becomes steeper is served before its deadlines ask for that, so that a leaf that starts with a steep
-/// piece finds the link free for it. A flood takes what link-sharing has.
+/// Section V: a leaf whose curve becomes steeper is served before its deadlines require it, so that a leaf
+/// that starts with a steep piece finds the link free. A flood takes the rest by link-sharing.
 #[test]
 fn hfsc_serves_a_convex_leaf_ahead_of_what_is_to_come() {
     let curves = [(9_500_000, Span::from_millis(10), 4_900_000), (0, Span::from_millis(10), 5_000_000)];

@@ -1,4 +1,5 @@
-//! Isolation of hosts: what holds for any discipline that sees hosts as its flows, and what hosts and their flows get.
+//! Isolation of hosts: laws of all disciplines that see hosts as their flows, and the shares of hosts and
+//! their flows.
 
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Packets, Rate, Span, Time, Weight};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
 
-/// The words of a queue and its keys, of all that can isolate hosts.
+/// The words of a queue and its keys, for all disciplines that can isolate hosts.
 fn isolated(limit: u64, isolate: &str) -> Vec<(&'static str, Vec<String>)> {
     let table = |(kind, drop)| {
         let plain = keys(kind, drop, limit);
@@ -34,7 +35,7 @@ fn build(kind: &str, keys: &[String], hosts: &[HostPair], weights: &[Weight]) ->
     params.build_simple(&LinkContext { hosts, weights, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
 }
 
-/// Of the flows 0 to 4 of the laws, so that both ends of some have other flows.
+/// The hosts of flows 0 to 4 of the laws, chosen so that both ends of some flows have other flows.
 const HOSTS: [HostPair; 5] = [
     HostPair { source: 0, destination: 0 },
     HostPair { source: 0, destination: 1 },
@@ -74,7 +75,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// Who left, with its ECN field, and who was dropped, in order.
+/// The departures with their ECN fields, and the drops, in order.
 fn run(mut queue: LinkQueue<SimplePacket>, ops: &[Op]) -> (Vec<(u32, Ecn)>, Log) {
     let (mut log, mut left, mut now) = (Log::default(), Vec::new(), Time::ZERO);
     for (id, op) in (0..).zip(ops) {
@@ -101,7 +102,8 @@ proptest! {
         let plain = isolated(20, "");
         for isolate in ["source", "destination"] {
             for ((kind, plain), (_, keys)) in plain.iter().zip(isolated(20, isolate)) {
-                // CHOKe drops a packet from the middle of a queue, which another packet of the host stands for; CAKE divides among hosts itself.
+                // CHOKe drops a packet from the middle of a queue, whose token belongs to another packet of
+                // the host; CAKE isolates hosts itself.
                 if !["choke", "cake"].contains(kind) {
                     let [without, with] = [plain, &keys].map(|keys| run(build(kind, keys, &own, &[]), &ops));
                     prop_assert_eq!(with, without, "{} {:?}", kind, keys);
@@ -111,11 +113,11 @@ proptest! {
     }
 }
 
-/// What flows send into a link of 10 Mb/s, in steps of 0.8 ms, which is a packet of 1000 B on the link.
+/// The traffic on a link of 10 Mb/s, in steps of 0.8 ms, the time of a packet of 1000 B on the link.
 struct Traffic<'a> {
     /// Flows that send one packet in each step.
     steady: &'a [u32],
-    /// Flows that send one packet in turn, this many in each step.
+    /// Flows that send one packet in turn, `each_step` of them in each step.
     in_turn: std::ops::Range<u32>,
     each_step: u32,
     steps: u64,
@@ -148,8 +150,8 @@ fn strings(keys: &[&str]) -> Vec<String> {
     keys.iter().map(|key| (*key).to_owned()).collect()
 }
 
-/// The disciplines that divide evenly, with buffers that a flow fills, and by how much shares may be off: those that
-/// decide by chance have four standard deviations of the packets in [`share_of_one`].
+/// The disciplines that divide evenly, with buffers that a flow fills, and the tolerance of shares: for
+/// random decisions, four standard deviations of the packets in [`share_of_one`].
 const FAIR: [(&str, &[&str], f64); 7] = [
     ("drr", &["limit=200p"], 0.01),
     ("rr", &["limit=200p"], 0.01),
@@ -157,7 +159,7 @@ const FAIR: [(&str, &[&str], f64); 7] = [
     ("wf2q_plus", &["limit=200p"], 0.01),
     ("fq_codel", &["limit=200p"], 0.01),
     ("stfq", &["limit=200p", "drop=pfd"], 0.01),
-    // By default its queue is too short for the weights of the flows of one host.
+    // The default queue is too short for the weights of the flows of one host.
     ("csfq", &["limit=200p", "preset=paper"], 0.05),
 ];
 
@@ -182,7 +184,7 @@ fn a_host_with_one_flow_has_as_much_as_one_with_thousands() {
                 assert!((share - 0.5).abs() <= off, "{kind} {keys:?}, {flows} flows: {share}");
             }
         }
-        // Without isolation the one flow of ten or more has less than a third.
+        // Without isolation the flow alone among ten or more gets less than a third.
         let share = share_of_one(kind, keys, 1_000, None);
         assert!(share < 0.33, "{kind}: {share}");
     }
@@ -231,8 +233,9 @@ fn both_ends_count_and_that_with_more_flows_decides() {
 
 #[test]
 fn no_host_gains_by_mixing_sizes() {
-    // Host 1 floods with 40 B in flow 1 and sends 1500 B in each of 37 others, so that most of what it sends in turn is
-    // large while most tokens are small; or it keeps a flow of 1500 B against a flood of 40 B of 400 flows.
+    // Host 1 floods with 40 B in flow 1 and sends 1500 B in each of 37 others, so that most of its packets in
+    // turn are large while most tokens are small; or it has a flow of 1500 B against a flood of 40 B of 400
+    // flows.
     for (floods, large) in [(1..2, 2..39), (2..402, 1..2)] {
         for (kind, keys, _) in FAIR.into_iter().filter(|(kind, ..)| *kind != "rr") {
             let hosts: Vec<HostPair> = (0..402).map(|flow| pair(u32::from(flow > 0), 0)).collect();
@@ -256,7 +259,7 @@ fn no_host_gains_by_mixing_sizes() {
                 now = now.max(until);
             }
             let share = served[0] / (served[0] + served[1]);
-            // A burst of small packets overflows CSFQ's buffer, for which the flood alone pays.
+            // A burst of small packets overflows CSFQ's buffer, at the cost of the flood alone.
             let most = if kind == "csfq" { 0.6 } else { 0.52 };
             assert!((0.48..most).contains(&share), "{kind} {keys:?}, {floods:?}: {share}");
         }

@@ -1,4 +1,5 @@
-//! Isolation of both ends: what a host with few flows gets, whatever another does with any number of flows.
+//! Isolation of both ends: the share of a host with few flows, whatever another host does with any number of
+//! flows.
 
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, Time};
@@ -8,8 +9,9 @@ use proptest::prelude::*;
 
 use crate::common::{SimplePacket, packet, read};
 
-/// The disciplines that divide bytes evenly, and the least share of a host that is due half of the link. CSFQ learns the
-/// rate of a host in 100 ms, and learns it anew where a flood moves from one end to the other: 0.24 was measured.
+/// The disciplines that divide bytes evenly, and the minimum share of a host that is due half of the link.
+/// CSFQ learns the rate of a host in 100 ms, and learns it anew when a flood moves from one end to the other:
+/// 0.24 was measured.
 const FAIR: [(&str, &[&str], f64); 6] = [
     ("drr", &["limit=200p"], 0.45),
     ("stfq", &["limit=200p", "drop=lqd"], 0.45),
@@ -19,20 +21,21 @@ const FAIR: [(&str, &[&str], f64); 6] = [
     ("csfq", &["limit=200p"], 0.2),
 ];
 
-/// The first flow of the host that floods; those below are of the other one.
+/// The first flow of the flooding host; lower numbers belong to the other host.
 const FLOOD: u32 = 10;
-/// Flows of the host that floods to a server of its own, behind all others.
+/// Flows of the flooding host to a server of its own, numbered after all others.
 const ELSEWHERE: u32 = 3;
-/// A step, in which the link sends 1500 B.
+/// The duration of a step, in which the link sends 1500 B.
 const STEP: Span = Span::from_nanos(1_200_000);
 
-/// What the host that floods does for some steps: twice the rate of the link goes to each destination that it sends to.
+/// The behaviour of the flooding host for some steps: it sends twice the rate of the link to each of its
+/// destinations.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     steps: u32,
-    /// It sends to the server of the other host, with all its flows in turn.
+    /// Whether it sends to the server of the other host, with all its flows in turn.
     floods: bool,
-    /// It sends to a server of its own, with this many flows in turn.
+    /// The number of flows with which it sends to a server of its own, in turn.
     elsewhere: u32,
     /// Whether the other host sends.
     other_sends: bool,
@@ -40,10 +43,10 @@ struct Phase {
 
 #[derive(Clone, Debug)]
 struct Attack {
-    /// Flows to the server of the other host, and of that.
+    /// The number of its flows to the server of the other host, and of the other host's flows.
     flows: u32,
     others: u32,
-    /// Sizes of the packets of the two.
+    /// The packet sizes of the two hosts.
     size: u64,
     other_size: u64,
     /// Whether hosts are destinations of a server, not sources.
@@ -51,7 +54,7 @@ struct Attack {
     phases: Vec<Phase>,
 }
 
-/// Packets of the host that does not flood that wait.
+/// Waiting packets of the host that does not flood.
 #[derive(Default)]
 struct Waiting(u32);
 
@@ -77,8 +80,8 @@ impl Attack {
             .build_simple(&LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
     }
 
-    /// The share of the other host in the bytes that leave while it is backlogged, after the first second; or, for
-    /// comparison, without isolation, where each host has one flow.
+    /// The other host's share of the bytes that leave while it is backlogged, after the first second; or, for
+    /// comparison, its share without isolation if each host has one flow.
     fn share(&self, kind: &str, keys: &[&str], steps: usize, isolates: bool) -> f64 {
         let mut queue = self.queue(kind, keys, if isolates { &["isolate=both"] } else { &[] });
         let (mut now, mut waiting, mut bytes) = (Time::ZERO, Waiting::default(), [0.0; 2]);
@@ -105,7 +108,7 @@ impl Attack {
             let until = Time::ZERO + STEP * (step as u64 + 1);
             while now < until {
                 let Some(sent) = queue.dequeue(now, &mut waiting) else { break };
-                // Including the packet that leaves now, and not those that CoDel dropped before it.
+                // Includes the packet that leaves now, but not those that CoDel dropped before it.
                 let was_waiting = waiting.0 > 0;
                 now += Span::from_nanos(800 * sent.size.get());
                 let is_other = sent.flow.0 < FLOOD;
@@ -122,13 +125,13 @@ impl Attack {
 
 const STEADY: Phase = Phase { steps: 1, floods: true, elsewhere: 0, other_sends: true };
 
-/// The other host has its share, or what the discipline gives it where each host has one flow, less 5 %: a burst of small
-/// packets overflows the buffer of CSFQ.
+/// Checks that the other host gets its share, or the share that the discipline gives it if each host has one
+/// flow, minus 5 %: a burst of small packets overflows the buffer of CSFQ.
 fn check(attack: &Attack, steps: usize) -> Result<(), String> {
     check_but(attack, steps, 0.0)
 }
 
-/// The same with so much less.
+/// As `check`, with a share reduced by `less`.
 fn check_but(attack: &Attack, steps: usize, less: f64) -> Result<(), String> {
     FAIR.into_iter().try_for_each(|(kind, keys, least)| {
         let least = least - less;
@@ -159,7 +162,8 @@ fn two_hosts_with_one_server_have_half_of_the_link_each() {
 
 #[test]
 fn a_flow_to_another_server_makes_no_second_part() {
-    // With flows counted at the server the second host had a part for this flow, and half of another for its flood.
+    // If flows were counted at the server, the second host would get a part for this flow, and half of
+    // another for its flood.
     let phases = vec![Phase { elsewhere: 1, ..STEADY }];
     for others in 1..5 {
         let attack = Attack {
@@ -176,8 +180,8 @@ fn a_flow_to_another_server_makes_no_second_part() {
 
 #[test]
 fn a_host_gains_nothing_by_what_waits_at_both_ends() {
-    // Its flood waits at the server when it begins to send to another, and is there again when that ends; or it waits at
-    // its own end when the other host comes back. Without yielding the other host has a quarter.
+    // Its flood waits at the server when it begins to send to another, and returns there when that ends; or
+    // it waits at its own end when the other host comes back. Without yielding the other host gets a quarter.
     let floods = |steps| Phase { steps, ..STEADY };
     let elsewhere = |steps| Phase { steps, floods: false, elsewhere: 1, other_sends: true };
     let away = |steps| Phase { steps, other_sends: false, ..STEADY };
@@ -195,13 +199,15 @@ fn a_host_gains_nothing_by_what_waits_at_both_ends() {
     }
 }
 
-/// What an attack costs at most besides: sizes of packets and of tokens differ where those of two hosts wait together, so
-/// that a host pays for more than it sends until the queue has changed once. See the limits of `both`.
+/// The maximum additional cost of an attack: sizes of packets and of tokens differ where those of two hosts
+/// wait together, so that a host pays for more than it sends until the queue has changed once. See the limits
+/// of `both`.
 const SIZES: f64 = 0.05;
 
 #[test]
 fn a_host_with_large_packets_that_changes_servers_often_gains_by_their_size() {
-    // Its large packets at the common server are dropped by the small tokens of the other host, which pays with what is left.
+    // Its large packets at the common server are dropped by the small tokens of the other host, which pays
+    // with the rest.
     let rest = Phase { steps: 13, floods: false, elsewhere: 0, other_sends: false };
     let phases = vec![
         Phase { steps: 5, elsewhere: 1, other_sends: false, ..STEADY },
@@ -213,13 +219,14 @@ fn a_host_with_large_packets_that_changes_servers_often_gains_by_their_size() {
     let (kind, keys, _) = FAIR[1];
     let share = attack.share(kind, keys, 6_000, true);
     assert!((0.40..0.42).contains(&share), "{share}: does it still cost anything?");
-    // With packets of one size it costs what the peer that yields still has: one turn in 16.
+    // With packets of one size the cost is the part of the yielding peer: one turn in 16.
     let equal = Attack { size: 497, other_size: 497, ..attack };
     assert!(equal.share(kind, keys, 6_000, true) > 0.46);
 }
 
 fn phases(down: bool) -> impl Strategy<Value = Vec<Phase>> {
-    // With a second server, hosts that are destinations may have a third of the link: see the limits of `both`.
+    // With a second server, hosts that are destinations may get a third of the link: see the limits of
+    // `both`.
     let elsewhere = if down { 0..1 } else { 0..ELSEWHERE + 1 };
     let phase = (1u32..150, any::<bool>(), elsewhere, prop::bool::weighted(0.8))
         .prop_map(|(steps, floods, elsewhere, other_sends)| Phase { steps, floods, elsewhere, other_sends });

@@ -1,4 +1,4 @@
-//! Laws that hold for any discipline of the catalogue, and the fairness that the fair ones promise.
+//! Laws that hold for any discipline of the catalogue, and the fairness that fair ones promise.
 
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
@@ -59,7 +59,7 @@ fn schedulers_that_promise_a_bound_keep_it() {
     }
 }
 
-/// Who left, in order. `spurious`: whenever the queue is empty, it is asked once more.
+/// The departures, in order. With `spurious` an empty queue is asked once more each time.
 fn run(mut queue: LinkQueue<SimplePacket>, ops: &[Op], spurious: bool) -> Vec<u32> {
     let (mut log, mut left, mut now) = (Log::default(), Vec::new(), Time::ZERO);
     for (id, op) in (0..).zip(ops) {
@@ -83,8 +83,8 @@ proptest! {
 
     #[test]
     fn requests_to_an_empty_queue_change_nothing(ops in ops()) {
-        // RED and its relatives learn of idle time by them, as do schedulers whose debts end with it, and FQ and
-        // FQ-CoDel tidy their rounds. Behind SF-FC stands FQ-CoDel.
+        // RED and its relatives learn of idle time by these calls, as do schedulers whose debts end with it,
+        // and FQ and FQ-CoDel update their rounds. SF-FC contains FQ-CoDel.
         let uses_idle_time = ["red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "wf2q_plus", "sffc"];
         for (kind, drop) in combinations() {
             if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {
@@ -178,7 +178,8 @@ proptest! {
     }
 }
 
-/// Weights of 9/2 and 3/2 of the smallest, which made virtual time run ahead by two parts in a million.
+/// Weights of 9/2 and 3/2 of the smallest, which make rounded virtual time run ahead by two parts in a
+/// million.
 #[test]
 fn wf2q_plus_serves_no_packet_early_however_long_the_busy_period() {
     let sizes = [1_005, 815, 806, 1_343, 292, 637, 814];
@@ -196,7 +197,7 @@ fn wf2q_plus_serves_no_packet_early_however_long_the_busy_period() {
     }
 }
 
-/// What integers of virtual time may make of a bound in bytes.
+/// The tolerance of a bound in bytes for integers of virtual time.
 const ROUNDING: f64 = 1e-3;
 
 /// Flows 0 and 1 are always backlogged; others come and go.
@@ -218,7 +219,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     (weights, bursts, prop::collection::vec(40u64..=1_500, 1..30)).prop_map(|(weights, bursts, sizes)| {
         let lull = |(burst, services)| [vec![burst], vec![vec![]; services]].concat();
         Traffic {
-            // Flow 0 is heavy: among many light ones it is the one that could be made to wait.
+            // Flow 0 is heavy: among many light flows it is the one at risk of waiting.
             weights: (0..)
                 .zip(weights)
                 .map(|(i, w)| f64::from(w) * if i == 0 { 10.0 } else { 1.0 })
@@ -265,7 +266,8 @@ fn backlogged_flows_are_served_evenly_however_many_they_are() {
     for kind in FAIR {
         for flows in [10, 1_000, 10_000] {
             let mut queue = build(kind, &["limit=1000000p"], &[]);
-            // Sizes differ by flow: bytes must come out even, not packets, except by turns of packets.
+            // Sizes differ by flow: shares of bytes must be equal, not of packets, except with turns of
+            // packets.
             let size = |flow| if kind == "rr" { 1_000 } else { 500 + 100 * u64::from(flow % 10) };
             let served = serve_backlogged(&mut queue, flows, size, 150 * u64::from(flows));
             assert!(jain(&served) >= 0.9999, "{kind}, {flows} flows: {}", jain(&served));
@@ -288,7 +290,7 @@ fn fq_codel_is_even_among_a_thousand_backlogged_flows_and_hashing_is_not() {
 
 #[test]
 fn weights_hold_to_a_packet_saturated_and_after_any_number_of_drains() {
-    // In 20 rounds of w + 1 services the heavy flow has 20 w and the light one 20. DRR and FQ-CoDel, whose
+    // In 20 rounds of w + 1 services the heavy flow gets 20 w and the light one 20. DRR and FQ-CoDel, whose
     // turn of flow 0 is a packet, may be within the heavy flow's turn when it ends.
     for kind in FAIR.into_iter().chain(["fq_codel"]) {
         for (weight, drains) in [(10, 200), (1_000, 10)] {
@@ -306,9 +308,9 @@ fn weights_hold_to_a_packet_saturated_and_after_any_number_of_drains() {
 
 #[test]
 fn a_flow_that_comes_back_finds_its_weight_while_the_other_stays_backlogged() {
-    // Flow 1, weight 10, sends 20 packets, runs empty for five services and comes back. While it is backlogged
-    // flow 0 has 2 services coming to it, give or take 1 + 1/10 of its packets under the schedulers by tags and
-    // a quantum and two packets, 3, in rounds: no flow owes or is owed for the time alone.
+    // Flow 1, weight 10, sends 20 packets, runs empty for five services and comes back. While it is
+    // backlogged flow 0 is due 2 services, give or take 1 + 1/10 of its packets with tag-based schedulers and
+    // a quantum and two packets, 3, in rounds: a flow has neither debt nor credit for its time alone.
     for kind in FAIR {
         let turn = if kind == "drr" { "quantum=1000B" } else { "" };
         let band = if ["rr", "drr"].contains(&kind) { 3.0 } else { 1.1 };
@@ -331,8 +333,8 @@ fn a_flow_that_comes_back_finds_its_weight_while_the_other_stays_backlogged() {
 
 #[test]
 fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
-    // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 has ten elevenths
-    // of the link coming to it and wants half: it gets all it sends.
+    // Flow 0 sends twenty packets for each that flow 1 sends; the buffer holds 40. Flow 1 is due ten
+    // elevenths of the link and wants half: it gets all it sends.
     for kind in FAIR {
         let mut queue = build(kind, &["limit=40p"], &[1.0, 10.0]);
         let mut log = Log::default();
@@ -357,7 +359,7 @@ fn weights_hold_when_a_greedy_flow_fills_the_shared_buffer() {
 
 #[test]
 fn push_out_from_a_shared_buffer_leaves_shares_even_under_unequal_load() {
-    // Tags fixed at arrival gave 39.5 : 60.5 here. Flow 0 offers four packets a service, flow 1 one.
+    // Tags given at arrival result in 39.5 : 60.5. Flow 0 offers four packets a service, flow 1 one.
     for kind in FAIR.into_iter().chain(["fq_codel"]) {
         let mut queue = build(kind, &["limit=20p"], &[]);
         let mut log = Log::default();
@@ -435,7 +437,8 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
         let mut queue = build(kind, &[], &[]);
         let mut log = Log::default();
         let mut clock = 0;
-        // 10 Mb/s from either flow into as much, a packet each every 0.8 ms; in Mb/s over the last of 12 s.
+        // 10 Mb/s from either flow into a link of the same rate, a packet each every 0.8 ms; in Mb/s over the
+        // last of 12 s.
         let mut rates = |queue: &mut LinkQueue<SimplePacket>| {
             let mut served = [0.0; 2];
             for slot in 0..15_000 {
@@ -450,12 +453,12 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
             }
             served
         };
-        // Of 12500 packets that are dropped by chance a flow has ± sqrt(0.25·12500) = 56, which 4 times is
+        // With 12500 random drops the deviation for a flow is ± sqrt(0.25·12500) = 56, and four times that is
         // 0.18 Mb/s.
         let is = |[a, b]: [f64; 2], to: [f64; 2]| (a - to[0]).abs() < 0.25 && (b - to[1]).abs() < 0.25;
         let before = rates(&mut queue);
         assert!(is(before, [5.0, 5.0]), "{kind}: {before:?}");
-        // Flow 1 has 6 Mb/s, and half of what that leaves.
+        // Flow 1 gets 6 Mb/s, and half of the rest.
         assert!(queue.set_flow(FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(6), Span::from_millis(10))));
         let with = rates(&mut queue);
         assert!(is(with, [2.0, 8.0]), "{kind}: {with:?}");
@@ -472,15 +475,15 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
 
 #[test]
 fn a_second_bottleneck_divides_fairly_only_what_the_first_has_relabelled() {
-    // 15 and 7.5 Mb/s over two links of 10, and 10 over the second alone: 3.33 each there. With the labels
-    // that they came with, a share S lets through S/15 and S/7.5 of the 5 Mb/s that either flow has left, and
-    // S/10 of 10: all of it 2 S = 10 Mb/s, or 1.67, 3.33 and 5.
+    // 15 and 7.5 Mb/s over two links of 10, and 10 over the second alone: 3.33 each there. With the labels of
+    // their arrival, a share S passes S/15 and S/7.5 of the 5 Mb/s that is left of either flow, and S/10 of
+    // 10: the sum is 2 S = 10 Mb/s, or 1.67, 3.33 and 5.
     let second = |forget: bool| {
         let (mut first, mut second) = (build("csfq", &[], &[]), build("csfq", &[], &[]));
         let mut log = Log::default();
         let mut served = [0.0; 3];
-        // A packet of 1000 B takes either link 0.8 ms: 1.5 of flow 0 come in that time, 0.75 of flow 1, 1 of
-        // flow 2.
+        // A packet of 1000 B takes either link 0.8 ms: 1.5 packets of flow 0 arrive in that time, 0.75 of
+        // flow 1, 1 of flow 2.
         for slot in 0..60_000_u64 {
             let now = Time::from_nanos(800_000 * (slot + 1));
             let mut enter = |flow: u32, count: u64| {
@@ -504,7 +507,7 @@ fn a_second_bottleneck_divides_fairly_only_what_the_first_has_relabelled() {
         }
         served
     };
-    // Some 50000 packets a link are let through by chance, ± sqrt(0.25·50000) = 112: 4 times are 0.09 Mb/s.
+    // Some 50000 packets a link pass at random, ± sqrt(0.25·50000) = 112: four times that are 0.09 Mb/s.
     let is = |served: [f64; 3], due: [f64; 3]| served.iter().zip(due).all(|(a, b)| (a - b).abs() < 0.25);
     assert!(is(second(false), [10.0 / 3.0; 3]), "{:?}", second(false));
     assert!(is(second(true), [5.0 / 3.0, 10.0 / 3.0, 5.0]), "{:?}", second(true));
@@ -539,7 +542,7 @@ fn behind_a_shaper_a_discipline_computes_with_the_slower_rate() {
     let classes = [FlowClass::RealRate];
     let link = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "link") };
     let mut queue: LinkQueue<SimplePacket> = params.build_simple(&link);
-    // The floor of a flow of which nothing is known: 2 % of the rate.
+    // The floor of a new flow: 2 % of the rate.
     let is_for = |queue: &mut LinkQueue<SimplePacket>, mbit: u64| {
         let mut allocation = Rate::ZERO;
         queue.shares(Time::ZERO, &mut Log::default(), &mut |_, share| allocation = share.allocation);

@@ -1,4 +1,4 @@
-//! Disciplines against transcripts, laws, and what their sources promise.
+//! Disciplines against transcripts, laws, and the promises of their sources.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

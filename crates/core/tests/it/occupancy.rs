@@ -36,7 +36,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
 }
 
-/// Shares in powers of two, so that flows that hold equally much for their share do so after any rounding.
+/// Shares in powers of two, so that flows that hold equally much for their share compare equal after any
+/// rounding.
 const SHARES: [f64; FLOWS] = [1.0, 4.0, 2.0, 1.0, 0.5];
 
 fn build(keys: &str) -> LinkQueue<SimplePacket> {
@@ -65,7 +66,7 @@ fn shares(thresholds: &str) -> Option<Vec<f64>> {
     (thresholds != "equal").then(|| SHARES.to_vec())
 }
 
-/// Who left and who was dropped.
+/// The departures and the drops.
 fn run(keys: &str, ops: &[Op]) -> Vec<(Option<u32>, Vec<u32>)> {
     let (mut queue, mut log) = (build(keys), Log::default());
     let step = |(id, op): (u32, &Op)| {
@@ -119,7 +120,7 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
-                    // Among equals the one that we took first.
+                    // Among equals the victim of the tested policy.
                     let ours: Vec<u32> = log.dropped.iter().map(|dropped| dropped.1).collect();
                     let expected = slow.arrive(id, flow as usize, size, &ours, || random.uniform());
                     let reason = |early| if early { DropReason::Early } else { DropReason::PushOut };
@@ -134,7 +135,7 @@ proptest! {
                 }
             }
             // q_i is the length of queue i, and q_size their sum: in debug builds each policy compares its
-            // sum with its scheduler's, and what leaves comes from the same queues on both sides.
+            // sum with its scheduler's, and departures come from the same queues on both sides.
             let q_size: usize = slow.queues.iter().map(Vec::len).sum();
             prop_assert_eq!(ours.backlog().packets, Packets::new(q_size as u64));
         }
@@ -162,7 +163,7 @@ proptest! {
         let (mut log, half) = (Log::default(), ops.len() / 2);
         for (id, op) in (0..).zip(ops) {
             if id as usize == half {
-                // Packets become bytes, or the other way round, while packets wait.
+                // The limit changes between packets and bytes, while packets wait.
                 let queues = std::mem::take(&mut slow.queues);
                 let b = if in_bytes { new_limit } else { new_limit * 1_000 };
                 slow = Slow::new(params(b, !in_bytes), FLOWS);
@@ -205,8 +206,8 @@ proptest! {
         let lqd = run(limit, "drop=lqd");
         prop_assert_eq!(&run(limit, "drop=pfd p=0 thresh=0.3"), &lqd);
         prop_assert_eq!(&run(limit, "drop=pfd p=1 thresh=1"), &lqd);
-        // In packets, and by the rule that does not know B: an arrival above 0.65·20 = 13 sends one packet
-        // off.
+        // In packets, and with the rule that does not depend on B: an arrival above 0.65·20 = 13 pushes one
+        // packet out.
         if victim == "ratio" {
             prop_assert_eq!(run("20p", "drop=pfd p=1 thresh=0.65"), run("13p", "drop=lqd"));
         }
@@ -216,7 +217,7 @@ proptest! {
 #[test]
 fn rnd_draws_each_flow_above_its_threshold_as_often_as_the_others() {
     // Nine flows send at random, three arrivals a service. Whenever exactly k of them are above b_i, each is
-    // the victim with probability 1/k, whichever they are: the flow's place among them is counted.
+    // the victim with probability 1/k: the flow's place among them is counted.
     for limit in ["40p", "40kB"] {
         let mut ours = build(&format!("drr limit={limit} thresholds=equal drop=random_drop"));
         let b = if limit == "40p" { 40.0 } else { 40_000.0 };
@@ -268,7 +269,7 @@ fn rnd_draws_each_flow_above_its_threshold_as_often_as_the_others() {
     }
 }
 
-/// Services of two flows of which flow 0 offers four packets a service and flow 1 one.
+/// Services of two flows, of which flow 0 offers four packets a service and flow 1 one.
 fn overloaded(keys: &str) -> [f64; 2] {
     let (mut queue, mut log) = (build(keys), Log::default());
     let mut served = [0.0; 2];
@@ -284,8 +285,8 @@ fn overloaded(keys: &str) -> [f64; 2] {
 
 #[test]
 fn push_out_splits_an_overload_evenly_over_any_fair_scheduler_whichever_end_it_drops() {
-    // Tags fixed at arrival gave 39.5 : 60.5. A victim drawn by occupancy now and then takes the last packet
-    // of the flow that sends less than twice its share, which then misses its turn.
+    // Tags given at arrival result in 39.5 : 60.5. A victim drawn by occupancy sometimes takes the last
+    // packet of the flow that sends less than twice its share, which then misses its turn.
     for scheduler in SCHEDULERS.iter().map(|known| known.entry.name).filter(|name| *name != "fifo") {
         for (policy, within) in [
             ("lqd", 0.01),
@@ -303,8 +304,8 @@ fn push_out_splits_an_overload_evenly_over_any_fair_scheduler_whichever_end_it_d
     }
 }
 
-/// How long after a drop the receiver can see the gap that it leaves: the services until the next packet of
-/// the flow that came after the one dropped, on average over the drops of flow 0.
+/// The time after a drop until the receiver can see the gap: the number of services until the next packet of
+/// the flow that arrived after the dropped one, averaged over the drops of flow 0.
 fn services_until_the_gap_shows(end: End) -> f64 {
     let params = PfdParams {
         limit: Some("40p".parse().expect("a limit")),
@@ -343,8 +344,9 @@ fn services_until_the_gap_shows(end: End) -> f64 {
 
 #[test]
 fn a_drop_at_the_tail_is_seen_a_queue_later() {
-    // Two flows share about 40 packets. From the front, the flow's next packet shows the gap: every second
-    // service is the flow's. From the tail, the 20 or so packets before it are served first, in 40 services.
+    // Two flows share about 40 packets. With drops from the front, the flow's next packet shows the gap:
+    // every second service is the flow's. From the tail, the 20 or so packets before it are served first, in
+    // 40 services.
     let (front, tail) = (services_until_the_gap_shows(End::Front), services_until_the_gap_shows(End::Tail));
     assert!(front < 3.0, "{front}");
     assert!((30.0..45.0).contains(&tail), "{tail}");

@@ -1,4 +1,4 @@
-//! What entries of the catalogue say of themselves against what they do.
+//! The traits in the catalogue's entries against the behaviour of the disciplines.
 
 use apportion_core::label::Label;
 use apportion_core::param::{Entry, GoesBy, Heeds, Inside, Role, Shares};
@@ -9,14 +9,14 @@ use apportion_core::{Colour, HostPair, LabelKind, Packet as _, Queue as _};
 
 use crate::common::{Log, SimplePacket, build, packet, read};
 
-/// Those without classes and shapers.
+/// Disciplines, without classes and shapers.
 fn disciplines() -> impl Iterator<Item = &'static Entry> {
     let all = Catalog::default().disciplines().collect::<Vec<_>>().into_iter();
     all.filter(|entry| entry.role != Role::Shaper && entry.traits.classes.is_none())
 }
 
-/// What leaves of arrivals of four flows, the first of which sends seven times as much as another, in twice what a link of
-/// 10 Mb/s carries. `prepare` sees each before it arrives.
+/// The departures, when four flows, of which the first sends seven times as much as any other, send twice the
+/// rate of a link of 10 Mb/s. `prepare` changes each packet before it arrives.
 fn leaving(entry: &Entry, prepare: impl Fn(&mut SimplePacket)) -> Vec<SimplePacket> {
     let mut queue = build(entry.name, &[], &[]);
     let (mut stream, mut log, mut sent) = (Stream::new(1, "arrivals"), Log::default(), Vec::new());
@@ -40,7 +40,7 @@ fn labels_are_written_and_read_as_entries_say() {
         for kind in LabelKind::ALL {
             let writes = plain.iter().any(|packet| packet.label(kind).is_some());
             assert_eq!(entry.traits.writes == Some(kind), writes, "{} writes {kind:?}", entry.name);
-            // Labels that say that all flows send alike, or that the last sends nearly all.
+            // Labels that claim equal rates, or that the last flow sends nearly everything.
             let of = |last: f64| {
                 let label = |packet: &mut SimplePacket| {
                     packet.set_label(kind, Label::new(if packet.flow.0 == 3 { last } else { 2e6 }));
@@ -60,7 +60,7 @@ fn entries_go_by_what_they_say() {
         let ids = |colour| of(colour).iter().map(|packet| packet.id).collect::<Vec<_>>();
         let has_classes = traits.classes.is_some();
         let reports = || read(entry.name, &[]).unwrap().report_interval().is_some();
-        // What is heeded and which labels are read, other tests find by what happens.
+        // Other tests find the heeded settings and the labels that are read.
         for (what, does) in [
             (GoesBy::Classes, has_classes),
             (GoesBy::Customers, !has_classes && traits.heeds.contains(&Heeds::Customer)),
@@ -82,7 +82,7 @@ fn entries_protect_small_flows_from_a_flood_as_they_say() {
         let (least, most) = match entry.traits.shares {
             Shares::Given => (1_150, 1_200),
             Shares::Approximate => (900, 1_200),
-            // What drops, or policing by reports and classes, does for them behind a FIFO is another matter.
+            // The effect of drops, or of policing by reports and classes, behind a FIFO is not tested here.
             Shares::Kept => continue,
             Shares::Ignored if ["choke", "ramp", "sffc"].contains(&entry.name) => continue,
             Shares::Ignored => (0, 800),
@@ -91,7 +91,8 @@ fn entries_protect_small_flows_from_a_flood_as_they_say() {
     }
 }
 
-/// What a host with one flow has of 10 Mb/s next to one with eight, where each flow sends 9 Mb/s; none if that is refused.
+/// The throughput of a host with one flow on 10 Mb/s next to one with eight, if each flow sends 9 Mb/s; none
+/// if refused.
 fn of_two_hosts(kind: &str, settings: &[&str]) -> Option<f64> {
     let params = read(kind, &[settings, &["isolate=source"]].concat()).ok()?;
     let hosts = |flow| HostPair { source: u32::from(flow > 0), destination: 9 };

@@ -1,4 +1,4 @@
-//! What is wrong is refused in good words.
+//! Wrong settings are refused with a clear message.
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::param::Role;

@@ -9,23 +9,23 @@ pub struct Afq {
     queues: u64,
     limit: usize,
     full: u64,
-    /// Where the round in service begins.
+    /// The start of the round in service.
     start: u64,
-    /// By flow.
+    /// Bids by flow.
     bid: BTreeMap<u32, u64>,
-    /// By where the round begins.
+    /// Packets by the start of their round.
     calendar: BTreeMap<u64, Vec<u32>>,
 }
 
 impl Afq {
-    /// No packets; all queues together hold `limit` of them, which count as `full` each where a flow must leave as much free
-    /// as it holds.
+    /// No packets. All queues together hold `limit` of them; each counts as `full` in the test that a flow
+    /// leaves as much free as it holds.
     #[must_use]
     pub fn new(queues: u64, bytes_per_round: u64, limit: usize, full: u64) -> Self {
         Self { bytes_per_round, queues, limit, full, ..Self::default() }
     }
 
-    /// A packet arrives. Whether it gets in.
+    /// A packet arrives. Returns whether it is admitted.
     pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
         let bid = self.bid.get(&flow).copied().unwrap_or(0).max(self.start);
         let held: usize = self.calendar.values().map(Vec::len).sum();

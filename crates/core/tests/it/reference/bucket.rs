@@ -3,22 +3,22 @@
 /// The state.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub rate: f64,
-    /// Bytes.
+    /// The depth in bytes.
     pub burst: f64,
     tokens: f64,
     last: f64,
 }
 
 impl Bucket {
-    /// Full at time 0.
+    /// A bucket that is full at time 0.
     #[must_use]
     pub const fn new(rate: f64, burst: f64) -> Self {
         Self { rate, burst, tokens: burst, last: 0.0 }
     }
 
-    /// When a packet of `size` that is ready at `now` leaves, one after the other.
+    /// The departure time of a packet of `size` that is ready at `now`, after all earlier ones.
     pub fn leave(&mut self, now: f64, size: f64) -> f64 {
         let start = now.max(self.last);
         self.tokens = (self.tokens + self.rate * (start - self.last)).min(self.burst);

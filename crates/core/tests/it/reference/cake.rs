@@ -7,9 +7,9 @@ struct Flow {
     destination: usize,
     /// Packets as `(id, size)`.
     queue: Vec<(u32, u64)>,
-    /// In 1/65536 of a byte.
+    /// The credit in 1/65536 of a byte.
     credits: i64,
-    /// What it has in each round that it waits.
+    /// The credit for each round that it waits.
     turn: i64,
     /// Whether it can send in this round.
     is_ready: bool,
@@ -20,7 +20,7 @@ struct Flow {
 pub struct Cake {
     quantum: u64,
     flows: Vec<Flow>,
-    /// New and old flows, those that were put off last at the end.
+    /// New and old flows, those deferred last at the end.
     new: Vec<usize>,
     old: Vec<usize>,
 }
@@ -40,7 +40,7 @@ impl Cake {
         Self { quantum, flows: hosts.iter().map(flow).collect(), new: Vec::new(), old: Vec::new() }
     }
 
-    /// The quantum divided by the busy flows of that end which has more.
+    /// The quantum divided by the number of busy flows at the end that has more.
     fn turn(&self, flow: usize) -> i64 {
         let busy = || self.new.iter().chain(&self.old).map(|&other| &self.flows[other]);
         let sources = busy().filter(|other| other.source == self.flows[flow].source).count();
@@ -88,7 +88,7 @@ impl Cake {
                 self.flows[flow].credits -= size as i64 * 65_536;
                 return Some(id);
             } else if self.new.contains(&flow) {
-                // Once through the old ones, with what it has.
+                // The flow passes through the old ones once, with its credit.
                 self.put_off(flow, 0);
             } else {
                 self.old.retain(|&other| other != flow);

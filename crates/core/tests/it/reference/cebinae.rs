@@ -1,9 +1,9 @@
 //! Cebinae: Yu, Sonchack, Liu 2022, with a slot for every flow and times in round numbers.
 
-/// A group's bucket: admitted, and what it has for this round and the next.
+/// A group's bucket: admitted bytes, and the allocations for this round and the next.
 type Bucket = (u64, u64, u64);
 
-/// The state. Times are in the units of a round, of which it has `interval`.
+/// The state. A round has `interval` units of time.
 #[derive(Clone, Debug)]
 pub struct Cebinae {
     limit: usize,
@@ -13,7 +13,7 @@ pub struct Cebinae {
     near: f64,
     now: u64,
     saturated: bool,
-    /// All, the top flows, the others.
+    /// The buckets of all flows, of top flows, and of the others.
     buckets: [Bucket; 3],
     top: Vec<u32>,
     sent: Vec<(u32, u64)>,
@@ -31,7 +31,7 @@ impl Cebinae {
         Self { limit, interval, capacity, tax, near, now: 0, saturated: false, buckets, top, sent, queues }
     }
 
-    /// Time passes, round by round.
+    /// Advances time, round by round.
     pub fn advance(&mut self, by: u64) {
         for _ in 0..by {
             self.now += 1;
@@ -61,7 +61,7 @@ impl Cebinae {
                 self.buckets[1] = (of(bytes), of(head), of(tail));
                 self.buckets[2] = (bytes - of(bytes), head - of(head), tail - of(tail));
             }
-            // What was decided is for the round after the next.
+            // The decision applies to the round after the next.
             (self.buckets[1].2, self.buckets[2].2) = (next[1], next[2]);
         }
         for (bucket, next) in self.buckets.iter_mut().zip(next) {
@@ -72,7 +72,7 @@ impl Cebinae {
         self.sent.clear();
     }
 
-    /// A packet arrives. Whether it is admitted.
+    /// A packet arrives. Returns whether it is admitted.
     pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
         if self.queues[0].len() + self.queues[1].len() >= self.limit {
             return false;

@@ -1,5 +1,5 @@
-//! COBALT over a vector: CoDel's ramp with its way back, and BLUE. Times are nanoseconds. Without marking and without a cap on
-//! drops.
+//! COBALT over a vector: CoDel's ramp, also backwards, and BLUE. Times are nanoseconds. Without marking and
+//! without a cap on drops.
 
 /// The state.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub struct Cobalt {
     pub queue: Vec<(u32, u64)>,
     /// BLUE's probability, in 1/4096.
     pub p: u64,
-    /// Signals less those taken back.
+    /// Signals minus those taken back.
     pub count: u64,
     limit: usize,
     target: u64,
@@ -45,10 +45,10 @@ impl Cobalt {
         self.changed.is_none_or(|changed| now - changed >= self.target)
     }
 
-    /// A packet arrives. Whether it joins.
+    /// A packet arrives. Returns whether it joins.
     pub fn enqueue(&mut self, now: u64, id: u32) -> bool {
         if self.queue.is_empty() && self.p > 0 {
-            // Each `target` of the idle time counts a step down, from when the last change is that old.
+            // Each `target` of the idle time is a step down, once the last change is that old.
             let mut from = self.empty_since.max(self.changed.unwrap_or(0));
             while from + self.target <= now {
                 from += self.target;
@@ -67,7 +67,7 @@ impl Cobalt {
         false
     }
 
-    /// The next packet, and those lost before it.
+    /// Returns the next packet, and those lost before it.
     pub fn dequeue(&mut self, now: u64, mut uniform: impl FnMut() -> f64) -> (Option<u32>, Vec<u32>) {
         let mut lost = Vec::new();
         while !self.queue.is_empty() {

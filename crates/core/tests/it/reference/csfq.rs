@@ -3,7 +3,7 @@
 /// An exponential average of eq. (3); a gap of zero keeps the amount for the next one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
-    /// As of the last gap.
+    /// The rate as of the last gap.
     pub rate: f64,
     last: u64,
     kept: f64,
@@ -28,13 +28,13 @@ impl Average {
 /// A packet that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// In nanoseconds.
+    /// The arrival time in nanoseconds.
     pub now: u64,
-    /// Its flow.
+    /// The flow of the packet.
     pub flow: usize,
-    /// Its size.
+    /// The size of the packet.
     pub bits: f64,
-    /// The label it came with.
+    /// The label with which it arrived.
     pub label: Option<f64>,
     /// Packets in the queue.
     pub q: u64,
@@ -43,7 +43,7 @@ pub struct Arrival {
 /// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It joins.
+    /// The packet joins.
     Enqueue,
     /// Dropped for its label.
     Early,
@@ -56,7 +56,7 @@ pub enum Outcome {
 pub struct Params {
     /// Packets in the buffer.
     pub limit: u64,
-    /// Packets up to which the link counts as not congested where alpha is unknown.
+    /// Packets up to which the link counts as uncongested if alpha is unknown.
     pub threshold: u64,
     /// K.
     pub k: f64,
@@ -66,7 +66,7 @@ pub struct Params {
     pub k_c: u64,
     /// C.
     pub c: f64,
-    /// By flow.
+    /// Weights by flow.
     pub weights: Vec<f64>,
 }
 
@@ -108,8 +108,8 @@ impl Csfq {
         }
     }
 
-    /// A packet arrives. `write` is what a label holds of a number; `uniform` was drawn from [0, 1). The new
-    /// label comes second.
+    /// A packet arrives. `write` rounds a number to a label; `uniform` was drawn from [0, 1). Returns the
+    /// fate and the new label.
     pub fn arrive(&mut self, arrival: Arrival, write: impl Fn(f64) -> f64, uniform: f64) -> (Outcome, f64) {
         let Arrival { now, flow, bits, label, q } = arrival;
         let label = match label {

@@ -1,4 +1,5 @@
-//! FQ: tc-fq(8), after Dumazet 2013, with a deficit bucket for each flow in place of the time at which it may send.
+//! FQ: tc-fq(8), after Dumazet 2013, with a deficit bucket for each flow instead of the time at which it may
+//! send.
 
 /// A flow. Its bucket is in nanoseconds of `maxrate`.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +16,7 @@ pub struct Fq {
     quanta: Vec<i64>,
     flow_limit: usize,
     limit: usize,
-    /// Nanoseconds for a byte, and what a bucket holds.
+    /// Nanoseconds for a byte, and the depth of a bucket.
     maxrate: Option<(i64, i64)>,
     flows: Vec<Flow>,
     new: Vec<usize>,
@@ -24,8 +25,8 @@ pub struct Fq {
 }
 
 impl Fq {
-    /// Flows with these quanta, over a buffer of `limit` packets. `maxrate` is the nanoseconds that it takes for a byte, and
-    /// the bytes that a flow may catch up.
+    /// Flows with these quanta, over a buffer of `limit` packets. `maxrate` is the nanoseconds for a byte,
+    /// and the bytes that a flow may catch up.
     #[must_use]
     pub fn new(
         quanta: &[i64],
@@ -46,14 +47,15 @@ impl Fq {
         }
     }
 
-    /// What flows hold beyond the limit.
+    /// The backlog beyond the limit.
     #[must_use]
     pub fn excess(&self) -> usize {
         let held: usize = self.flows.iter().map(|flow| flow.packets.len()).sum();
         held.saturating_sub(self.limit)
     }
 
-    /// A packet is pushed out of a buffer that holds too much. Whether it is the last of a flow that holds most for its weight.
+    /// A packet is pushed out of an exceeded buffer. Returns whether it is the last of a flow that holds most
+    /// for its weight.
     pub fn push_out(&mut self, id: u32) -> bool {
         let is_last = |flow: &Flow| flow.packets.last().is_some_and(|&(last, _)| last == id);
         let Some(flow) = self.flows.iter().position(is_last) else { return false };
@@ -67,7 +69,7 @@ impl Fq {
         is_longest
     }
 
-    /// A packet arrives. Whether it gets in; the buffer may then hold too much.
+    /// A packet arrives. Returns whether it is admitted; the buffer may then be exceeded.
     pub fn enqueue(&mut self, flow: usize, id: u32, size: i64) -> bool {
         let least = self.quanta.iter().min().copied().unwrap_or(1);
         let most = self.flow_limit as i64 * (self.quanta[flow] / least);
@@ -82,7 +84,7 @@ impl Fq {
         true
     }
 
-    /// When the bucket of a flow is no longer below zero.
+    /// The time at which the bucket of a flow is no longer below zero.
     fn due(&self, flow: usize) -> i64 {
         self.flows[flow].filled - self.flows[flow].bucket
     }
@@ -131,7 +133,7 @@ impl Fq {
         id
     }
 
-    /// When a flow that is held back may send, if none else has a packet.
+    /// The time at which a held back flow may send, if no other has a packet.
     #[must_use]
     pub fn wakeup(&self) -> Option<i64> {
         let waits = self.new.is_empty() && self.old.is_empty();

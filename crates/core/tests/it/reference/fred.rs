@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It joins.
+    /// The packet joins.
     Enqueue,
-    /// Its flow does not adapt.
+    /// The flow is unresponsive.
     NonAdaptive,
     /// Random drop.
     Random,
@@ -42,7 +42,7 @@ pub struct Params {
 #[derive(Clone, Debug)]
 pub struct Fred {
     params: Params,
-    /// What waits.
+    /// The packets that wait.
     pub queue: Vec<(u32, u32)>,
     avg: f64,
     count: f64,

@@ -1,7 +1,8 @@
-//! H-FSC: Stoica, Zhang, Ng 1997, sections IV and V, with each curve as the minimum of all copies that ever started, so that the time at
-//! which it reaches an amount is the latest at which one of them does.
+//! H-FSC: Stoica, Zhang, Ng 1997, sections IV and V, with each curve as the minimum of all copies that ever
+//! started: it reaches an amount at the latest time at which one of them does.
 //!
-//! For concave and straight curves; whole nanoseconds and bytes, rounded as the paper does not say.
+//! For concave and straight curves; in whole nanoseconds and bytes, whose rounding the paper does not
+//! specify.
 
 /// A curve: bytes per nanosecond, nanoseconds, bytes per nanosecond.
 pub type Curve = (u64, u64, u64);
@@ -9,7 +10,7 @@ pub type Curve = (u64, u64, u64);
 /// A class; parents come before their children.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// Its parent.
+    /// The parent.
     pub parent: Option<usize>,
     /// The real-time curve of a leaf.
     pub rt: Option<Curve>,
@@ -28,7 +29,7 @@ struct State {
     c: u64,
     w: u64,
     v: u64,
-    /// The largest virtual time that a child was served at.
+    /// The largest virtual time at which a child was served.
     latest: u64,
 }
 
@@ -37,11 +38,11 @@ struct State {
 pub struct Hfsc {
     classes: Vec<Class>,
     states: Vec<State>,
-    /// As `latest`, of the roots.
+    /// The largest virtual time at which a root was served.
     latest: u64,
 }
 
-/// When the curve, with these starts, reaches `amount`.
+/// The time at which the curve, with these starts, reaches `amount`.
 fn reaches((m1, d, m2): Curve, starts: &[(u64, u64)], amount: u64) -> u64 {
     let of = |&(x, y): &(u64, u64)| match amount.saturating_sub(y) {
         0 => x,

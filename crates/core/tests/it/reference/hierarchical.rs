@@ -1,7 +1,7 @@
-//! Two levels of weighted max-min on one link with guarantees, by halving intervals.
+//! Two levels of weighted max-min on one link with guarantees, by bisection.
 
-/// Shares of flows (customer, weight, guarantee, demand) of a link, where customers have `weights`, and what is guaranteed
-/// fits.
+/// Shares of flows (customer, weight, guarantee, demand) of a link, where customers have `weights`, and
+/// guarantees fit.
 #[must_use]
 pub fn hierarchical(capacity: f64, weights: &[f64], flows: &[(usize, f64, f64, f64)]) -> Vec<f64> {
     let of = |n: usize| flows.iter().filter(move |flow| flow.0 == n);
@@ -19,7 +19,7 @@ pub fn hierarchical(capacity: f64, weights: &[f64], flows: &[(usize, f64, f64, f
     flows.iter().map(share).collect()
 }
 
-/// The s at which `sum`, which grows with it, is `capacity`, or a large one.
+/// The s at which `sum`, which grows with s, is `capacity`, or a large one.
 fn level(capacity: f64, sum: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e9);
     for _ in 0..100 {

@@ -1,22 +1,24 @@
-//! HTB as a fluid: the rates that Devera's "Hierarchical token bucket theory" (2002) defines in eq. 1 to 3, level by level.
+//! HTB as a fluid: the rates defined in Devera's "Hierarchical token bucket theory" (2002), eq. 1 to 3, level
+//! by level.
 //!
-//! Each leaf with demand has its assured rate. Then, from the lowest level up, a class lends what its descendants leave of its own to
-//! those below it that ask, the lowest priority number first, by quantum, and no class gets more than its ceiling. The link ends it.
+//! Each leaf with demand gets its assured rate. Then, from the lowest level up, a class lends the unused part
+//! of its own rate to those below it that ask, the lowest priority number first, by quantum, and no class
+//! gets more than its ceiling. The link is last.
 
 /// A class; parents come before their children.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// Its parent.
+    /// The parent.
     pub parent: Option<usize>,
     /// AR.
     pub rate: f64,
     /// CR.
     pub ceil: f64,
-    /// P, of a leaf.
+    /// P of a leaf.
     pub prio: u64,
     /// Q.
     pub quantum: f64,
-    /// Whether a leaf has demand, which has no end then.
+    /// Whether a leaf has demand, which is then unlimited.
     pub demands: bool,
 }
 
@@ -48,7 +50,7 @@ pub fn rates(classes: &[Class], link: f64) -> Vec<f64> {
         };
         for prio in 0..8 {
             let lenders: Vec<usize> = (0..classes.len()).filter(|&at| of_level(at, &fluid)).collect();
-            // What each can lend of its own.
+            // The amount that each class can lend of its own rate.
             let own: Vec<f64> =
                 lenders.iter().map(|&at| (classes[at].rate - fluid.rates[at]).max(0.0)).collect();
             let wants: Vec<f64> =
@@ -69,7 +71,7 @@ pub fn rates(classes: &[Class], link: f64) -> Vec<f64> {
 }
 
 impl Fluid<'_> {
-    /// What the class and those below it could take more, at this priority.
+    /// The additional amount that the class and those below it could use, at this priority.
     fn wants(&self, at: usize, prio: u64) -> f64 {
         let Class { ceil, prio: own, demands, .. } = self.classes[at];
         let room = (ceil - self.rates[at]).max(0.0);
@@ -90,7 +92,7 @@ impl Fluid<'_> {
     }
 }
 
-/// `amount` among these, in proportion to their weights, each at most what it wants, by halving intervals.
+/// Divides `amount` in proportion to `weights`, at most `wants` for each, by bisection.
 fn fill(amount: f64, wants: &[f64], weights: &[f64]) -> Vec<f64> {
     let at = |level: f64| -> Vec<f64> {
         wants.iter().zip(weights).map(|(want, weight)| want.min(weight * level)).collect()
@@ -126,9 +128,9 @@ mod tests {
         };
         let of = |tree: &[Class]| rates(tree, 100.0).into_iter().map(f64::round).collect::<Vec<_>>();
         assert_eq!(of(&tree(true, true)), [100.0, 40.0, 60.0, 30.0, 10.0]);
-        // What SMTP leaves goes to WWW, its sibling.
+        // SMTP's unused part goes to WWW, its sibling.
         assert_eq!(of(&tree(false, true)), [100.0, 40.0, 60.0, 40.0, 0.0]);
-        // What B leaves goes to A's services by their quanta, 3 : 1.
+        // B's unused part goes to A's services by their quanta, 3 : 1.
         assert_eq!(of(&tree(true, false)), [100.0, 100.0, 0.0, 75.0, 25.0]);
     }
 }

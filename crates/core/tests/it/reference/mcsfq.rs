@@ -1,18 +1,18 @@
 //! CSFQ and MCSFQ with guarantees, for one queue: Pelsser, De Cnodder 2002, figures 1, 2, 3 and 7.
 //!
-//! The figures line by line. Where they leave room, a field of [`Readings`] says what is meant, and
-//! [`Readings::LITERAL`] is what the figures say. The semicolon after `if (current_time > start_time + Kc)`
-//! is a slip: with it the fair share would be multiplied at each packet.
+//! The figures line by line. Where they leave room, a field of [`Readings`] chooses the meaning, and
+//! [`Readings::LITERAL`] is the literal one. The semicolon after `if (current_time > start_time + Kc)` is an
+//! error: with it the fair share would be multiplied at each packet.
 //!
-//! Figure 3 keeps in temp_FS both the share and the labels of the window, and ends a window with
-//! FS = temp_FS. Here temp_FS is of the window alone, and FS becomes the larger of the two, as section 3.2
-//! says it. That is the same (a test has the figure's lines) unless FS changes within a window, as by an
-//! overflow.
+//! Figure 3 keeps both the share and the labels of the window in temp_FS, and ends a window with FS =
+//! temp_FS. Here temp_FS belongs to the window alone, and FS becomes the larger of the two, as in section
+//! 3.2. The result is the same (a test has the figure's lines) unless FS changes within a window, for example
+//! by an overflow.
 //!
-//! Three things must not be confused: a share that is unknown (`None`) drops nothing; a share of 0 allows
-//! nothing, so every packet with a label above 0 is dropped; a label of 0 is covered by a guarantee and never
-//! dropped early. Labels that an edge writes for excess, and labels that are replaced by the share, are
-//! therefore at least 1.
+//! Three cases must not be confused: an unknown share (`None`) drops nothing; a share of 0 allows nothing, so
+//! every packet with a label above 0 is dropped; a label of 0 is covered by a guarantee and never dropped
+//! early. Labels that an edge writes for excess, and labels that are replaced by the share, are therefore at
+//! least 1.
 //!
 //! Randomness: see [`Draw`].
 
@@ -20,77 +20,78 @@ use std::collections::BTreeMap;
 
 use super::csfq::Average;
 
-/// What a random number is asked for. For each packet at most one of each kind, in this order.
+/// The purpose of a random number. For each packet at most one of each kind, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// The `unifrand(0,1)` of the marking in figure 7: once for each packet that comes without a label and is
-    /// of a flow with a guarantee above 0, under [`Marking::Probabilistic`]. Drawn also where P_out is 0.
+    /// The `unifrand(0,1)` of the marking in figure 7: once for each packet that arrives without a label from
+    /// a flow with a guarantee above 0, with [`Marking::Probabilistic`]. Drawn also if P_out is 0.
     Marking,
-    /// The `unifrand(0,1)` that P_drop is compared with: once for every packet, even one of label 0 or under
-    /// an unknown share, whose P_drop is 0.
+    /// The `unifrand(0,1)` with which P_drop is compared: once for every packet, even with label 0 or an
+    /// unknown share, whose P_drop is 0.
     Drop,
 }
 
-/// How the share is estimated while the link is not congested.
+/// The estimate of the share while the link is uncongested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Figure 2: the largest label of the last window.
     Csfq,
-    /// Figure 3: that, or the share as it was if that is larger.
+    /// Figure 3: the same label, or the previous share if that is larger.
     Mcsfq,
 }
 
-/// What a queue that is at most at the threshold means.
+/// The meaning of a queue at or below the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BelowThreshold {
-    /// Nothing, as in the figures.
+    /// No meaning, as in the figures.
     Nothing,
-    /// Footnote 3: a link that is not congested stays so until the queue passes the threshold. One that is
-    /// congested stays so as long as AR >= BW, whatever the queue.
+    /// Footnote 3: an uncongested link stays so until the queue passes the threshold. A congested one stays
+    /// so as long as AR >= BW, whatever the queue.
     Uncongested,
-    /// Stoica's code: the share is unknown again after a window without congestion. So is one of 0.
+    /// Stoica's code: the share is unknown again after a window without congestion. So is a share of 0.
     Unknown,
 }
 
-/// How the packets are chosen that a guarantee covers.
+/// The choice of packets that a guarantee covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Marking {
-    /// Figure 7.
+    /// Random, as in figure 7.
     Probabilistic,
-    /// Section 4 names a token bucket for each flow: of the guaranteed rate, full at time 0, and so many
-    /// bytes deep. Excess takes no tokens.
+    /// Section 4 names a token bucket for each flow: with the guaranteed rate, full at time 0, and of this
+    /// depth in bytes. Excess takes no tokens.
     Deterministic(f64),
 }
 
-/// How the figures are read.
+/// The readings of the figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Readings {
     /// Figure 2 or figure 3.
     pub scheme: Scheme,
-    /// FR is averaged at each arrival, a dropped packet counting 0 bits; else over accepted packets alone,
-    /// and stands still while all is dropped.
+    /// Whether FR is averaged at each arrival, with 0 bits for a dropped packet; else over accepted packets
+    /// alone, so that it is frozen while all are dropped.
     pub fr_at_arrivals: bool,
-    /// temp_FS notes the label that came; else p.label, which figures 1 and 7 may have replaced by FS before.
+    /// Whether temp_FS notes the arriving label; else p.label, which figures 1 and 7 may have replaced by FS
+    /// before.
     pub original_label: bool,
-    /// The label of the packet at which a window without congestion ends counts in that window.
+    /// Whether the label of the packet at which a window without congestion ends counts in that window.
     pub own_label: bool,
-    /// A packet above the share leaves with the share as estimated at its arrival, as in [`super::csfq`];
-    /// else, if P_drop was above 0, with the share that P_drop was computed from.
+    /// Whether a packet above the share leaves with the share as estimated at its arrival, as in
+    /// [`super::csfq`]; else, if P_drop was above 0, with the share from which P_drop was computed.
     pub relabel_after: bool,
-    /// What a short queue means.
+    /// The meaning of a short queue.
     pub below_threshold: BelowThreshold,
-    /// FS at first; `None` is unknown, and then the link counts as congested at first, as in Stoica's
+    /// The initial FS; `None` is unknown, and the link then counts as congested at first, as in Stoica's
     /// code.
     pub initial: Option<f64>,
-    /// FR is at least a thousandth of the link in eq. (3), and FS at most BW after it, or BW / w for the
-    /// smallest weight w below 1. Otherwise an FR of 0 divides by 0.
+    /// Whether FR is at least a thousandth of the link in eq. (3), and FS at most BW after it, or BW / w for
+    /// the smallest weight w below 1. Otherwise an FR of 0 divides by 0.
     pub bounded: bool,
     /// The part of FS lost with a packet that the full queue refuses, at most 30 times in a period of
     /// congestion. 0 in the paper, which names it as future work.
     pub overflow_decrease: f64,
-    /// BW is what the guaranteed packets leave of the link, at least 1 %, and AR and FR are of the excess.
+    /// Whether BW is the link minus guaranteed packets, at least 1 %, and AR and FR count excess packets.
     pub aggregate_guarantee: bool,
-    /// How packets in the guarantee are chosen.
+    /// The choice of packets in the guarantee.
     pub marking: Marking,
 }
 
@@ -111,10 +112,10 @@ impl Readings {
     };
 }
 
-/// The parameters, in bits, seconds and bits a second unless said otherwise.
+/// The parameters, in bits, seconds and bits a second unless stated otherwise.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// How the figures are read.
+    /// The readings of the figures.
     pub readings: Readings,
     /// K of AR_i and ER_i.
     pub k: f64,
@@ -126,37 +127,37 @@ pub struct Params {
     pub c: f64,
     /// The threshold as a part of the limit.
     pub threshold: f64,
-    /// Queue and limit are in bytes, not packets.
+    /// Whether queue and limit are in bytes, not packets.
     pub in_bytes: bool,
-    /// w_i, by flow; 1 for others. A label is a rate for a weight of 1.
+    /// w_i by flow; 1 for others. A label is a rate for a weight of 1.
     pub weights: BTreeMap<usize, f64>,
-    /// guar_rate_i, by flow; 0 for others.
+    /// guar_rate_i by flow; 0 for others.
     pub guarantees: BTreeMap<usize, f64>,
-    /// What a label holds of a number.
+    /// Rounds a number to a label.
     pub write: fn(f64) -> f64,
 }
 
 /// A packet that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// In nanoseconds, so that windows end when they should.
+    /// The arrival time in nanoseconds, so that windows end at exact times.
     pub now: u64,
-    /// Its flow.
+    /// The flow of the packet.
     pub flow: usize,
-    /// Its size.
+    /// The size of the packet.
     pub bits: f64,
-    /// The label it came with. Without one, this router is its edge.
+    /// The label with which it arrived. Without a label, this router is its edge.
     pub label: Option<f64>,
-    /// The queue without it.
+    /// The queue without the packet.
     pub queued: u64,
-    /// The most that fits in the queue.
+    /// The limit of the queue.
     pub limit: u64,
 }
 
 /// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It joins.
+    /// The packet joins.
     Enqueue,
     /// Dropped for its label.
     Early,
@@ -164,7 +165,7 @@ pub enum Outcome {
     Overflow,
 }
 
-/// What an edge knows of a flow.
+/// The state of a flow at an edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     /// AR_i.
@@ -187,7 +188,7 @@ pub struct Mcsfq {
     temp_fs: f64,
     ar: Average,
     fr: Average,
-    /// Of guaranteed packets.
+    /// The average of guaranteed packets.
     g: Average,
     /// Whether the link counts as congested.
     pub congested: bool,
@@ -196,7 +197,7 @@ pub struct Mcsfq {
 }
 
 impl Mcsfq {
-    /// At time 0.
+    /// The state at time 0.
     #[must_use]
     pub fn new(params: Params) -> Self {
         let initial = params.readings.initial;
@@ -214,8 +215,8 @@ impl Mcsfq {
         }
     }
 
-    /// Figure 7, of which figure 1 is the case without guarantees. The label with which the packet leaves
-    /// comes second.
+    /// Figure 7, of which figure 1 is the case without guarantees. Returns the fate, and the label with which
+    /// the packet leaves.
     pub fn arrive(&mut self, p: Arrival, mut draw: impl FnMut(Draw) -> f64) -> (Outcome, f64) {
         let label = match p.label {
             Some(label) => label,
@@ -247,7 +248,7 @@ impl Mcsfq {
         (Outcome::Enqueue, relabelled.map_or(label, |fs| (self.params.write)(fs.max(1.0))))
     }
 
-    /// The label that an edge gives: 0 in the guarantee, else the rate of the flow's excess.
+    /// The label from an edge: 0 within the guarantee, else the rate of the flow's excess.
     fn mark(&mut self, p: Arrival, mut draw: impl FnMut(Draw) -> f64) -> f64 {
         let guar_rate = self.params.guarantees.get(&p.flow).copied().unwrap_or(0.0);
         let weight = self.params.weights.get(&p.flow).copied().unwrap_or(1.0);
@@ -282,7 +283,7 @@ impl Mcsfq {
         (self.params.write)((er / weight).max(1.0))
     }
 
-    /// Figures 2 and 3, for a packet that came with `original` and now has `label`.
+    /// Figures 2 and 3, for a packet that arrived with `original` and now has `label`.
     fn estimate_fs(&mut self, p: Arrival, original: f64, label: f64, dropped: bool) {
         let Params { readings, k_alpha, k_c, c, threshold, .. } = self.params;
         let Arrival { now: current_time, mut bits, queued, limit, .. } = p;
@@ -343,7 +344,7 @@ impl Mcsfq {
     }
 
     /// The share that follows an unknown one, as in Stoica's code: none while the queue is short, then the
-    /// largest label noted, or half the link. With it the figures begin.
+    /// largest label noted, or half the link. The figures start from it.
     fn first_share(&mut self, label: f64, short: bool) -> Option<f64> {
         self.temp_fs = self.temp_fs.max(label);
         if short {

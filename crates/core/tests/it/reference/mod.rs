@@ -1,8 +1,8 @@
 //! Slow literal transcripts of the papers, for differential tests only.
 //!
-//! Plain numbers and vectors, in the order of the pseudo-code, with no thought for speed. Times are seconds
-//! as `f64` where the paper has real time, and nanoseconds where a test compares times for equality. Nothing
-//! here depends on the disciplines it is compared with. Unit tests of private items include single files.
+//! Plain numbers and vectors, in the order of the pseudo-code, without regard to speed. Times are seconds as
+//! `f64` where the paper has real time, and nanoseconds where a test compares times for equality. Nothing
+//! here depends on the disciplines under test. Unit tests of private items include single files.
 //!
 //! | module | transcript of |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! PFD of Srinivasan, Vaidyanathan, Baras, figure 3, with q_i decremented where the figure forgets it and the
-//! test repeated while the buffer is too full; and RND as their section 3 describes it.
+//! PFD of Srinivasan, Vaidyanathan, Baras, figure 3, with q_i decremented where the figure omits it and the
+//! test repeated while the buffer is exceeded; and RND as described in their section 3.
 //!
 //! There is no scheduler here: the caller that serves a packet names its flow.
 
@@ -14,15 +14,15 @@ pub struct Params {
     pub p: f64,
     /// thresh.
     pub thresh: f64,
-    /// What thresholds are in proportion to, by flow; equal among the active if absent.
+    /// The shares to which thresholds are proportional, by flow; equal among the active if absent.
     pub shares: Option<Vec<f64>>,
-    /// How the victim is found.
+    /// The choice of the victim.
     pub victim: Victim,
     /// Thresholds are rounded down to whole multiples of this, if any.
     pub cell: Option<f64>,
 }
 
-/// How the victim is found.
+/// The choice of the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// Largest q_i/b_i.
@@ -69,7 +69,7 @@ impl Pfd {
         self.params.cell.map_or(b, |cell| (b / cell).floor() * cell)
     }
 
-    /// Whether there is more in the buffer than fits.
+    /// Whether the buffer holds more than fits.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.q_size() > self.params.b
@@ -81,7 +81,7 @@ impl Pfd {
         (0..self.queues.len()).filter(|&i| self.q(i) > self.b(i)).collect()
     }
 
-    /// The packet at the head of flow `i` goes.
+    /// Removes the packet at the head of flow `i`.
     pub fn take(&mut self, i: usize) -> Option<u32> {
         (!self.queues[i].is_empty()).then(|| self.queues[i].remove(0).0)
     }
@@ -91,8 +91,8 @@ impl Pfd {
         self.queues[i].push((id, size));
     }
 
-    /// A packet arrives: who is pushed out, and whether early. Among equals it is the one that stands first
-    /// in `preferred`. `uniform` draws from [0, 1).
+    /// A packet arrives. Returns the packets pushed out, and whether early. Among equals the victim is the
+    /// first in `preferred`. `uniform` draws from [0, 1).
     pub fn arrive(
         &mut self,
         id: u32,

@@ -1,4 +1,5 @@
-//! PIE: RFC 8033 appendices A and B over a vector, with a timer that is asked for every nanosecond at which it is due.
+//! PIE: RFC 8033 appendices A and B over a vector, with a timer that is checked at every nanosecond at which
+//! it is due.
 
 /// The state. Times are nanoseconds, delays and periods of the controller seconds.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ impl Pie {
         }
     }
 
-    /// Lets the time pass until `now`.
+    /// Advances time to `now`.
     pub fn advance(&mut self, now: u64) {
         while let Some(at) = self.timer.filter(|at| *at <= now) {
             self.calculate_drop_prob();
@@ -74,7 +75,7 @@ impl Pie {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.t_update);
     }
 
-    /// Whether packet `id` joins. `draw` gives numbers in [0, 1).
+    /// Returns whether packet `id` joins. `draw` returns numbers in [0, 1).
     pub fn enque(&mut self, now: u64, id: u32, size: u64, mut draw: impl FnMut() -> f64) -> bool {
         self.advance(now);
         self.timer.get_or_insert(now + self.t_update);

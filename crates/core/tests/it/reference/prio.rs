@@ -11,7 +11,7 @@ impl Prio {
         Self(vec![Vec::new(); priorities], limit)
     }
 
-    /// A packet arrives. Whether it is kept.
+    /// A packet arrives. Returns whether it is kept.
     pub fn enqueue(&mut self, priority: usize, id: u32) -> bool {
         let is_kept = self.0[priority].len() < self.1;
         if is_kept {

@@ -7,11 +7,11 @@ pub struct Controller {
     pub l: f64,
     /// Gain of the filtered pressure.
     pub p: f64,
-    /// Gain of its sum.
+    /// Gain of the sum of pressures.
     pub i: f64,
-    /// Gain of its change.
+    /// Gain of the change of pressure.
     pub d: f64,
-    /// What the queue should hold, in KB.
+    /// The target fill of the queue, in KB.
     pub target: f64,
     /// The filtered pressure.
     pub x: f64,

@@ -3,7 +3,7 @@
 /// The decision on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It joins.
+    /// The packet joins.
     Enqueue,
     /// Random drop.
     Early,
@@ -60,7 +60,7 @@ impl Red {
         Self { params, avg: 0.0, count: 0.0, count_bytes: 0.0, old: false, idle: Some(0) }
     }
 
-    /// The link asked at `now`, in nanoseconds, and found nothing.
+    /// The link asked at `now`, in nanoseconds, and the queue was empty.
     pub fn empty(&mut self, now: u64) {
         if self.idle.is_none() {
             self.idle = Some(now);

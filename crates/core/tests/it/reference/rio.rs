@@ -18,9 +18,9 @@ pub struct Ramp {
 pub struct Params {
     /// Packets in the buffer.
     pub limit: usize,
-    /// For IN packets.
+    /// The ramp of IN packets.
     pub input: Ramp,
-    /// For OUT packets.
+    /// The ramp of OUT packets.
     pub output: Ramp,
     /// Weight of the averages.
     pub w_q: f64,
@@ -38,7 +38,7 @@ pub struct Params {
 #[derive(Clone, Debug)]
 pub struct Rio {
     params: Params,
-    /// What waits.
+    /// The packets that wait.
     pub queue: Vec<(u32, bool)>,
     avg_in: f64,
     avg_total: f64,

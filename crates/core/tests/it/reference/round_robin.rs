@@ -7,7 +7,7 @@ pub struct RoundRobin {
     pub turn: Vec<f64>,
     /// Per flow: its packets.
     pub queue: Vec<Vec<u32>>,
-    /// Per flow: what it may still send.
+    /// Per flow: the credit for more packets.
     credit: Vec<f64>,
     /// Backlogged flows; the first has its turn.
     order: Vec<usize>,

@@ -1,7 +1,7 @@
-//! SF-FC: the split of the fair bandwidth, as printed and as meant.
+//! SF-FC: the division of the fair bandwidth, as printed and as intended.
 //!
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
-//! figure 5. What the figure leaves open: `rest` starts at 0 in each call, all δ and `count` at 0.
+//! figure 5. Not stated in the figure: `rest` starts at 0 in each call, all δ and `count` at 0.
 
 use std::vec::Vec;
 
@@ -16,7 +16,7 @@ pub fn max_min_estimate(buffer: f64, lambda: &[f64], na: usize) -> Vec<f64> {
 
 fn estimate(buffer: f64, mut count: usize, lambda: &[f64], na: usize, delta: &mut [f64]) {
     let nn = lambda.len();
-    // In the figure the divisor may become 0; no caller comes here then, because count < nn.
+    // In the figure the divisor may become 0; no caller reaches this, because count < nn.
     let allocation = buffer / (na + nn - count) as f64;
     let mut rest = 0.0;
     for i in 0..nn {
@@ -34,7 +34,7 @@ fn estimate(buffer: f64, mut count: usize, lambda: &[f64], na: usize, delta: &mu
     }
 }
 
-/// The level up to which all demands are filled, by bisection: slow and plain.
+/// The level up to which all demands are filled, by bisection.
 #[must_use]
 pub fn water_filling(amount: f64, demands: &[f64]) -> Vec<f64> {
     let filled = |level: f64| demands.iter().map(|demand| demand.min(level)).sum::<f64>();
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn the_figure_as_printed_gives_out_too_little_or_too_much() {
-        // 2.6 each; 0.6 leaves 2.0 for two: 1.0 more each. 2.7 leaves 0.9, but now three are counted as
-        // satisfied, the first one twice, and it stops: 6.9 of 7.8.
+        // 2.6 each; 0.6 leaves 2.0 for two: 1.0 more each. 2.7 leaves 0.9, but then three are counted as
+        // satisfied, the first one twice, and the division stops: 6.9 of 7.8.
         close(&max_min_estimate(7.8, &[0.6, 2.7, 4.7], 0), &[0.6, 2.7, 3.6]);
         let shares = max_min_estimate(8.2, &[0.3, 0.8, 1.4, 1.9, 2.5, 4.8], 0);
         assert!((shares.iter().sum::<f64>() - 8.7).abs() < 0.05, "{shares:?}");
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_divisor_of_the_figure_gives_a_part_of_the_non_adaptive_part() {
-        // The part of 5 of 10 flows is 5; divided by 10 it is 0.5 each, half of what is due.
+        // The part of 5 of 10 flows is 5; divided by 10 it is 0.5 each, half of the due rate.
         close(&max_min_estimate(5.0, &[2.0, 4.0, 6.0, 8.0, 10.0], 5), &[0.5; 5]);
     }
 

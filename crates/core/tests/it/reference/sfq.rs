@@ -4,7 +4,7 @@
 #[derive(Clone, Debug)]
 pub struct Sfq {
     limit: usize,
-    /// By bucket: its packets.
+    /// The packets by bucket.
     queue: Vec<Vec<u32>>,
     /// Buckets with packets; the first has its turn.
     round: Vec<usize>,
@@ -17,7 +17,8 @@ impl Sfq {
         Self { limit, queue: vec![Vec::new(); buckets], round: Vec::new() }
     }
 
-    /// A packet arrives. The one that is lost, if any: of equally long buckets `preferred`, if it is the last of one.
+    /// A packet arrives. Returns the packet that is lost, if any: among equally long buckets `preferred`, if
+    /// it is the last of one.
     pub fn enqueue(&mut self, bucket: usize, id: u32, preferred: Option<u32>) -> Option<u32> {
         if self.queue[bucket].is_empty() {
             self.round.push(bucket);

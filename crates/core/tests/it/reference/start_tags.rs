@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What start-time fair queueing knows of the flows.
+/// The state of start-time fair queueing for the flows.
 #[derive(Clone, Debug, Default)]
 struct Tags {
     v: u64,
@@ -22,7 +22,7 @@ pub struct SpPifo {
     tags: Tags,
     limit: usize,
     bounds: Vec<u64>,
-    /// By queue, the highest priority first: flow, number and rank of its packets.
+    /// Flow, number and rank of the packets by queue, the highest priority first.
     queues: Vec<Vec<(u32, u32, u64)>>,
 }
 
@@ -33,7 +33,7 @@ impl SpPifo {
         Self { tags: Tags::default(), limit, bounds: vec![0; queues], queues: vec![Vec::new(); queues] }
     }
 
-    /// A packet arrives. Whether it gets in.
+    /// A packet arrives. Returns whether it is admitted.
     pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
         let rank = self.tags.start(flow);
         let mut queue = self.bounds.len() - 1;
@@ -86,7 +86,7 @@ impl Aifo {
         Self { tags: Tags::default(), limit, headroom, size, window: Vec::new(), queue: Vec::new() }
     }
 
-    /// A packet arrives. Whether it gets in.
+    /// A packet arrives. Returns whether it is admitted.
     pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
         let rank = self.tags.start(flow);
         let below = self.window.iter().filter(|&&other| other < rank).count() as f64;

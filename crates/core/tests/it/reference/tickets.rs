@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Tsw {
     win_length: f64,
-    /// As of the last arrival.
+    /// The rate as of the last arrival.
     pub avg_rate: f64,
     t_front: u64,
 }
 
 impl Tsw {
-    /// Over `win_length` seconds, with this rate at `now`, in nanoseconds.
+    /// A window of `win_length` seconds, with this rate at `now`, in nanoseconds.
     #[must_use]
     pub const fn new(win_length: f64, avg_rate: f64, now: u64) -> Self {
         Self { win_length, avg_rate, t_front: now }
@@ -24,7 +24,7 @@ impl Tsw {
         self.t_front = now;
     }
 
-    /// The rate that an arrival of nothing would leave.
+    /// The rate that an arrival of zero would leave.
     #[must_use]
     pub fn at(mut self, now: u64) -> f64 {
         self.arrive(now, 0.0);
@@ -37,13 +37,13 @@ impl Tsw {
 pub struct Policing {
     window: f64,
     bound: f64,
-    /// None before it is known.
+    /// None while unknown.
     pub out_tkt_rate: Option<f64>,
     actual_tkt_rate: Option<Tsw>,
 }
 
 impl Policing {
-    /// Issued `out_tkt_rate` at `now`, in nanoseconds; the factor is between 1 / `bound` and `bound`.
+    /// An issue of `out_tkt_rate` at `now`, in nanoseconds; the factor is between 1 / `bound` and `bound`.
     #[must_use]
     pub fn new(window: f64, bound: f64, out_tkt_rate: Option<f64>, now: u64) -> Self {
         let mut this = Self { window, bound, out_tkt_rate: None, actual_tkt_rate: None };
@@ -53,7 +53,7 @@ impl Policing {
         this
     }
 
-    /// It is issued `rate` from now on. ActualTktRate starts at the first such rate.
+    /// Sets the issue to `rate`. ActualTktRate starts at the first such rate.
     pub fn issue(&mut self, now: u64, rate: f64) {
         self.out_tkt_rate = Some(rate);
         if self.actual_tkt_rate.is_none() {
@@ -61,7 +61,7 @@ impl Policing {
         }
     }
 
-    /// The tag for so many tickets at OutTktRate = 1.
+    /// The tag for `tickets` at OutTktRate = 1.
     fn tag(&mut self, now: u64, tickets: f64) -> u32 {
         let (Some(out_tkt_rate), Some(actual)) = (self.out_tkt_rate, &mut self.actual_tkt_rate) else {
             return 255;
@@ -102,8 +102,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts at `now`, in nanoseconds; `policing` is without a rate where acknowledgements bring it. `decay`:
-    /// AvgRate is read when a packet is sent, not when an acknowledgement comes.
+    /// A source that starts at `now`, in nanoseconds; `policing` has no rate if acknowledgements bring it.
+    /// `decay`: AvgRate is read when a packet is sent, not when an acknowledgement arrives.
     #[must_use]
     pub const fn new(win_length: f64, counts_sent: bool, decay: bool, policing: Policing, now: u64) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Source {
         }
     }
 
-    /// An acknowledgement of `packets` packets comes, with a tag where the receiver decides.
+    /// An acknowledgement of `packets` packets arrives, with a tag if the receiver decides.
     pub fn ack(&mut self, now: u64, packets: f64, tag: Option<u32>) {
         if !self.counts_sent {
             self.avg_rate.arrive(now, packets);
@@ -128,7 +128,7 @@ impl Source {
         }
     }
 
-    /// It is issued `rate` from now on.
+    /// Sets the issue to `rate`.
     pub fn issue(&mut self, now: u64, rate: f64) {
         self.policing.issue(now, rate);
     }
@@ -147,18 +147,18 @@ impl Source {
 #[derive(Clone, Debug)]
 pub struct Link {
     in_tkt_rate: Tsw,
-    /// What it is issued.
+    /// The issue of the link.
     pub policing: Policing,
 }
 
 impl Link {
-    /// Nothing has arrived at time 0.
+    /// A link without arrivals at time 0.
     #[must_use]
     pub const fn new(win_length: f64, policing: Policing) -> Self {
         Self { in_tkt_rate: Tsw::new(win_length, 0.0, 0), policing }
     }
 
-    /// A packet arrives; it counts even if it is dropped then. The rate at which tickets arrive.
+    /// A packet arrives; it counts even if it is dropped later. Returns the rate at which tickets arrive.
     pub fn arrive(&mut self, now: u64, in_tkt: u32) -> f64 {
         self.in_tkt_rate.arrive(now, f64::from(in_tkt.max(1)));
         self.in_tkt_rate.avg_rate
@@ -166,7 +166,7 @@ impl Link {
 
     /// The new tag of a packet that leaves.
     pub fn relabel(&mut self, now: u64, in_tkt: u32) -> u32 {
-        // Never worth more than what is issued in one window.
+        // A packet is worth at most the tickets issued in one window.
         let worth = f64::from(in_tkt.max(1)) / self.in_tkt_rate.at(now);
         self.policing.tag(now, worth.min(self.in_tkt_rate.win_length))
     }

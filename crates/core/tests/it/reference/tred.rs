@@ -3,12 +3,12 @@
 use super::red::Outcome;
 use super::tickets::Tsw;
 
-/// Where the factor comes in.
+/// The place of the factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It multiplies p before the count spaces drops.
+    /// The factor multiplies p before the count spaces drops.
     Before,
-    /// After.
+    /// The factor multiplies p after the count.
     After,
     /// There is no count.
     None,
@@ -35,7 +35,7 @@ pub struct Params {
     pub win_length: f64,
     /// Exponent of the factor.
     pub n: i32,
-    /// Where it comes in.
+    /// The place of the factor.
     pub stage: Stage,
     /// K; 0 filters nothing.
     pub k: f64,
@@ -49,7 +49,7 @@ pub struct Params {
 #[derive(Clone, Debug)]
 pub struct Tred {
     params: Params,
-    /// What waits.
+    /// The packets that wait.
     pub queue: Vec<u32>,
     avg_q_len: f64,
     idle: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Tred {
     expect_pkt_rate: Tsw,
     /// Whether a packet has passed the filter.
     expects: bool,
-    /// Packets that did not.
+    /// The number of packets that did not pass the filter.
     pub filtered: u64,
     count: f64,
     old: bool,

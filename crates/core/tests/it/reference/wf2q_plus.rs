@@ -60,7 +60,7 @@ impl Wf2qPlus {
         };
         self.finish[flow] = tag(flow);
         self.start[flow] = self.finish[flow];
-        // Before its service, everyone counts who is backlogged or still has F above V.
+        // Before the service, flows count that are backlogged or still have F above V.
         let counts = |&other: &usize| !self.queue[other].is_empty() || self.finish[other] > self.v;
         let weights: u64 = self.flows().filter(counts).map(|flow| self.weight[flow]).sum();
         let (id, size) = self.queue[flow].remove(0);

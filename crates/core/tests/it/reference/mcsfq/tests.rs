@@ -28,7 +28,7 @@ fn average(rate: f64) -> Average {
     average
 }
 
-/// Averages of `ar` and `fr` since time 0, and this share.
+/// A link with averages of `ar` and `fr` since time 0, and this share.
 fn standing(readings: Readings, congested: bool, fs: f64, ar: f64, fr: f64) -> Mcsfq {
     Mcsfq { congested, fs: Some(fs), ar: average(ar), fr: average(fr), ..queue(readings) }
 }
@@ -37,7 +37,7 @@ fn core(now: u64, label: f64, queued: u64) -> Arrival {
     Arrival { now, flow: 0, bits: 8_000.0, label: Some(label), queued, limit: 64 }
 }
 
-/// A packet of 1000 B with `label` that finds an empty queue, with this draw.
+/// Sends a packet of 1000 B with `label` to an empty queue, with this draw.
 fn send(queue: &mut Mcsfq, now: u64, label: f64, u: f64) -> (Outcome, f64) {
     queue.arrive(core(now, label, 0), |_| u)
 }
@@ -49,13 +49,13 @@ fn edge(queue: &mut Mcsfq, now: u64, u: f64) -> f64 {
 #[test]
 fn equation_1_is_the_label_at_the_edge() {
     let mut plain = queue(Readings { initial: None, ..Readings::LITERAL });
-    // K = 0.1 s, first gap 0.1 s from time 0: (1 - 1/e)·8000/0.1 = 50569.64. The second packet at that
-    // instant carries it too and counts with the next gap: (1 - 1/e)·16000/0.1 + 50569.64/e = 119742.82.
+    // K = 0.1 s, first gap 0.1 s from time 0: (1 - 1/e)·8000/0.1 = 50569.64. A second packet at that time
+    // gets the same label and counts with the next gap: (1 - 1/e)·16000/0.1 + 50569.64/e = 119742.82.
     let labels = [100, 100, 200].map(|ms| edge(&mut plain, ms * MS, 0.5));
     for (label, expected) in labels.into_iter().zip([50_569.644_7, 50_569.644_7, 119_742.821_9]) {
         assert!((label - expected).abs() < 1e-3, "{label} against {expected}");
     }
-    // For a weight of 4, a quarter. Before any time has passed, 1: 0 is a guarantee.
+    // A quarter for a weight of 4. 1 before any time has passed: 0 means a guarantee.
     let mut weighted = queue(Readings { initial: None, ..Readings::LITERAL });
     weighted.params.weights.insert(0, 4.0);
     assert_eq!([0, 0].map(|now| edge(&mut weighted, now, 0.5)), [1.0, 1.0]);
@@ -69,10 +69,10 @@ fn equation_2_drops_the_excess_and_relabels_the_rest() {
     for (u, expected) in [(0.749, (Outcome::Early, 0.0)), (0.75, (Outcome::Enqueue, 1e6))] {
         assert_eq!(send(&mut standing(MODIFIED, false, 1e6, 0.0, 0.0), 1, 4e6, u), expected);
     }
-    // Nothing of what is within the share.
+    // A packet within the share is not dropped.
     let mut within = standing(MODIFIED, false, 1e6, 0.0, 0.0);
     assert_eq!(send(&mut within, 1, 1e6, 0.0), (Outcome::Enqueue, 1e6));
-    // A share of 0 allows nothing but what a guarantee covers; an unknown share allows all.
+    // A share of 0 allows only packets that a guarantee covers; an unknown share allows all.
     let mut none = standing(MODIFIED, false, 0.0, 0.0, 0.0);
     assert_eq!(send(&mut none, 1, 1.0, 0.999_999), (Outcome::Early, 0.0));
     assert_eq!(send(&mut none, 1, 0.0, 0.0), (Outcome::Enqueue, 0.0));
@@ -88,7 +88,7 @@ fn a_share_of_1_bit_a_second_drops_the_first_window() {
     for readings in [Readings::LITERAL, MODIFIED] {
         let mut cautious = queue(readings);
         let mut open = queue(Readings { initial: None, ..readings });
-        // P_drop = 1 - 1e-6. The packet at 100 ms ends the window, after its own fate is settled.
+        // P_drop = 1 - 1e-6. The packet at 100 ms ends the window, after its own fate is decided.
         for ms in (10..=100).step_by(10) {
             assert_eq!(send(&mut cautious, ms * MS, 1e6, 0.5).0, Outcome::Early);
             assert_eq!(send(&mut open, ms * MS, 1e6, 0.5).0, Outcome::Enqueue);
@@ -102,12 +102,12 @@ fn a_share_of_1_bit_a_second_drops_the_first_window() {
 fn a_lone_packet_per_window_ends_all_traffic_unless_its_own_label_counts() {
     for (own_label, last, passed) in [(false, 0.0, 0), (true, 1e6, 9)] {
         let mut lone = queue(Readings { own_label, ..Readings::LITERAL });
-        // Each ends a window in which nothing else came; the first is dropped for FS = 1 either way.
+        // Each packet ends a window without other packets; the first is dropped for FS = 1 either way.
         let fates: Vec<_> = (1..=10).map(|i| send(&mut lone, 200 * i * MS, 1e6, 0.5).0).collect();
         assert_eq!(lone.fs, Some(last));
         assert_eq!(fates.iter().filter(|fate| **fate == Outcome::Enqueue).count(), passed);
     }
-    // Figure 3 keeps the initial share, and with the own label counted has the label.
+    // Figure 3 keeps the initial share, and takes the label if the own label counts.
     for (own_label, last) in [(false, 1.0), (true, 1e6)] {
         let mut lone = queue(Readings { own_label, ..MODIFIED });
         send(&mut lone, 200 * MS, 1e6, 0.5);
@@ -117,8 +117,8 @@ fn a_lone_packet_per_window_ends_all_traffic_unless_its_own_label_counts() {
 
 #[test]
 fn only_mcsfq_s_share_never_falls_without_congestion() {
-    // Labels of 1 to 1.9 Mb/s and down again, a step each 90 ms, by a packet each 9 ms: AR is about 0.9 Mb/s.
-    // A share that follows falls about 9 times in each of two rounds.
+    // Labels of 1 to 1.9 Mb/s and down again, a step each 90 ms, with a packet each 9 ms: AR is about 0.9
+    // Mb/s. A share that follows falls about 9 times in each of two rounds.
     let falls = |readings| {
         let readings = Readings { original_label: true, ..readings };
         let mut link = standing(readings, true, 1e6, 0.0, 0.0);
@@ -149,7 +149,7 @@ fn figure_3_is_what_section_3_2_says() {
             let label = (chance % 1_000_003) as f64;
             now += if i / 600 % 2 == 0 { 3 * MS + chance % MS } else { MS / 4 + chance % (MS / 8) };
             link.arrive(core(now, label, 0), |_| 0.3);
-            // AR, FR and the lines of figures 2 and 3 that they share are those of the transcript.
+            // AR, FR and the lines that figures 2 and 3 share are the transcript's.
             if link.ar.rate >= C {
                 if !congested {
                     (congested, start_time) = (true, now);
@@ -206,7 +206,7 @@ fn traffic_within_its_guarantees_leaves_no_share_to_csfq() {
                 assert_eq!(send(&mut link, ms * MS, 0.0, 0.0).0, Outcome::Enqueue);
             }
             assert_eq!(link.fs, Some(expected));
-            // Excess that comes then is lost.
+            // Excess that arrives then is lost.
             assert_eq!(send(&mut link, 120 * MS, 2e6, 0.9).0 == Outcome::Early, expected == 0.0);
         }
     }
@@ -225,7 +225,7 @@ fn equation_3_scales_the_share_by_what_was_forwarded() {
     ] {
         let mut link = standing(Readings { fr_at_arrivals, ..Readings::LITERAL }, true, 2e6, 16e6, 12e6);
         link.params.k_c = MS / 2 - 1;
-        // P_drop = 1 - 2/4. The label that leaves is the share before.
+        // P_drop = 1 - 2/4. The departing label is the previous share.
         let expected_label = if u < 0.5 { 0.0 } else { 2e6 };
         assert_eq!(send(&mut link, MS / 2, 4e6, u).1, expected_label);
         assert!((link.fs.unwrap() - expected).abs() < 1.0, "{link:?}");
@@ -239,8 +239,8 @@ fn equation_3_scales_the_share_by_what_was_forwarded() {
 
 #[test]
 fn a_bounded_share_is_at_most_the_link_and_a_small_fr_is_guarded() {
-    // 7e6·8e6/1e3 = 5.6e10, at most C, or 2 C for a weight of a half. 1e3·8e6/1e3 = 8e6, but with FR taken
-    // as C/1000 = 8e3, 1e6. FR is frozen, for the packet is dropped.
+    // 7e6·8e6/1e3 = 5.6e10, at most C, or 2 C for a weight of a half. 1e3·8e6/1e3 = 8e6, but 1e6 with FR
+    // taken as C/1000 = 8e3. FR is frozen, because the packet is dropped.
     for (bounded, weight, fs, expected) in [
         (false, 1.0, 7e6, 5.6e10),
         (true, 1.0, 7e6, C),
@@ -293,20 +293,20 @@ fn a_short_queue_makes_the_share_unknown_by_stoica_s_code() {
         link.temp_fs = 7e6;
         link.arrive(core(100 * MS, 1e6, 32), |_| 0.5);
         assert_eq!(link.fs, None);
-        // Known again above the threshold: the largest label since.
+        // Known again above the threshold: the largest label since then.
         link.arrive(core(101 * MS, 5e6, 32), |_| 0.0);
         assert_eq!(link.fs, None);
         link.arrive(core(102 * MS, 2e6, 33), |_| 0.0);
         assert_eq!(link.fs, Some(5e6));
     }
-    // A window that saw no label leaves 0, which is unknown there, also above the threshold.
+    // A window without labels leaves 0, which there means unknown, also above the threshold.
     for (below_threshold, expected) in [(BelowThreshold::Unknown, None), (BelowThreshold::Nothing, Some(0.0))]
     {
         let mut link = standing(Readings { below_threshold, ..Readings::LITERAL }, false, 9e6, 0.0, 0.0);
         link.arrive(core(100 * MS, 1e6, 33), |_| 0.5);
         assert_eq!(link.fs, expected);
     }
-    // Half the link, if labels said nothing.
+    // Half the link, without labels.
     let mut link = queue(Readings { initial: None, ..Readings::LITERAL });
     link.arrive(core(MS, 0.0, 33), |_| 0.0);
     assert_eq!(link.fs, Some(C / 2.0));
@@ -334,8 +334,8 @@ fn an_overflow_takes_one_percent_thirty_times_in_a_period() {
 
 #[test]
 fn packets_are_in_the_guarantee_with_its_part_of_the_rate() {
-    // AR_i = (1 - 1/e)·8000/0.1 = 50569.64; with a quarter of it guaranteed, P_out = 0.75, and a draw of
-    // 0.75 is in.
+    // AR_i = (1 - 1/e)·8000/0.1 = 50569.64; with a quarter of it guaranteed, P_out = 0.75, and a draw of 0.75
+    // is within the guarantee.
     let mut draws = Vec::new();
     let mut mark = |now, mark: f64, link: &mut Mcsfq| {
         link.params.guarantees.insert(0, (1.0 - (-1.0_f64).exp()) * 20_000.0);
@@ -351,8 +351,8 @@ fn packets_are_in_the_guarantee_with_its_part_of_the_rate() {
     let mut link = fresh();
     let (_, label) = mark(100 * MS, 0.749_999_9, &mut link);
     assert!((label - 50_569.644_7).abs() < 1e-3, "all of the flow so far was excess: {label}");
-    // In at 200 ms, so ER_i averages over the 200 ms to 300: (1 - e^-2)·8000/0.2 + 50569.64·e^-2 =
-    // 34586.59 + 6843.86.
+    // Within the guarantee at 200 ms, so ER_i averages over the 200 ms to 300: (1 - e^-2)·8000/0.2 +
+    // 50569.64·e^-2 = 34586.59 + 6843.86.
     assert_eq!(mark(200 * MS, 0.999, &mut link).1, 0.0);
     let (_, label) = mark(300 * MS, 0.0, &mut link);
     assert!((label - 41_430.443_0).abs() < 1e-2, "{label}");
@@ -373,8 +373,8 @@ fn a_bucket_marks_what_conforms() {
     let marking = Marking::Deterministic(2_500.0);
     let mut link = queue(Readings { initial: None, marking, ..Readings::LITERAL });
     link.params.guarantees.insert(0, 8e6);
-    // 2500 B at first: two packets of 1000 B are in, 500 B are left. 1000 B more take a millisecond: at
-    // 0.5 ms 1000 B are there. At 10 ms it is full, not above.
+    // 2500 B at first: two packets of 1000 B are covered, 500 B are left. 1000 B more take a millisecond: at
+    // 0.5 ms 1000 B are there. At 10 ms the bucket is full.
     let labels = [0, 0, 0, MS / 2 - 1, MS / 2, 10 * MS, 10 * MS, 10 * MS].map(|now| {
         let p = Arrival { label: None, ..core(now, 0.0, 0) };
         link.arrive(p, |asked| {
@@ -389,9 +389,9 @@ fn a_bucket_marks_what_conforms() {
 #[test]
 fn the_aggregate_guarantee_leaves_the_rest_of_the_link() {
     // K_alpha = 0.1 s, 8000 bit after 0.5 ms, w = 0.00498752. G = 6e6 + w·(16e6 - 6e6) = 6049875 with a
-    // guaranteed packet, which is 0 bits in AR and FR: AR = (1 - w)·3e6 = 2985037, FR the same of 2e6 =
-    // 1990025. X = 8e6 - G = 1950125 <= AR, so FS = 1e6·X/FR = 979950. Over all packets, AR = 3e6 + w·13e6
-    // = 3064838 < C, and congestion ends.
+    // guaranteed packet, which is 0 bits in AR and FR: AR = (1 - w)·3e6 = 2985037, FR = (1 - w)·2e6 =
+    // 1990025. X = 8e6 - G = 1950125 <= AR, so FS = 1e6·X/FR = 979950. Over all packets, AR = 3e6 + w·13e6 =
+    // 3064838 < C, and congestion ends.
     for (aggregate_guarantee, congested, expected) in [(true, true, 979_949.9), (false, false, 1e6)] {
         let readings = Readings { aggregate_guarantee, ..Readings::LITERAL };
         let mut link = Mcsfq { g: average(6e6), ..standing(readings, true, 1e6, 3e6, 2e6) };
@@ -400,8 +400,8 @@ fn the_aggregate_guarantee_leaves_the_rest_of_the_link() {
         assert_eq!(link.congested, congested);
         assert!((link.fs.unwrap() - expected).abs() < 1.0, "{link:?}");
     }
-    // An excess packet counts 0 bits in G. Where guarantees fill the link, X is 1 % of it: 1e6·8e4/2e6 =
-    // 4e4, and a bounded share is at most X: 9e6·8e4/2e6 = 3.6e5 is 8e4.
+    // An excess packet counts 0 bits in G. If guarantees fill the link, X is 1 % of it: 1e6·8e4/2e6 = 4e4,
+    // and a bounded share is at most X: 9e6·8e4/2e6 = 3.6e5 becomes 8e4.
     for (fs, expected) in [(1e6, 4e4), (9e6, 8e4)] {
         let readings = Readings { aggregate_guarantee: true, bounded: true, ..Readings::LITERAL };
         let mut link = Mcsfq { g: average(9e6), ..standing(readings, true, fs, 3e6, 2e6) };
