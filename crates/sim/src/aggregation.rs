@@ -1,9 +1,10 @@
-//! Several packets for one access to the medium: what [`Aggregate`] says of a link.
+//! Aggregation: several packets for one access to the medium, with the settings in [`Aggregate`].
 //!
-//! A packet is known once it is taken from the queue, so one that does not fit any more is kept, out of the queue, as the
-//! first of the next aggregate: what is in hand is one packet at most.
+//! The size of a packet is known once it is taken from the queue, so a packet that no longer fits is kept
+//! outside the queue, as the first of the next aggregate: at most one packet is kept.
 //!
-//! Cost: O(1) for each packet; over a recorded link, O(opportunities of the aggregate) for each packet of it.
+//! Cost: O(1) for each packet; over a recorded link, O(opportunities of the aggregate) for each of its
+//! packets.
 
 use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
@@ -14,32 +15,32 @@ use apportion_scenario::model::Aggregate;
 
 use crate::packet::Packet;
 
-/// How a transmitter aggregates, and the packets of its next aggregate.
+/// The aggregation of a transmitter, and the packets of its next aggregate.
 #[derive(Debug)]
 pub struct Aggregation {
     params: Aggregate,
     random: Stream,
-    /// Did not fit the last one.
+    /// The packet that did not fit the last aggregate.
     kept: Option<Packet>,
     packets: Vec<Packet>,
-    /// Bytes of these on the air.
+    /// The bytes of these packets on the air.
     size: Bytes,
 }
 
 impl Aggregation {
-    /// With what is sent again by chance from `random`.
+    /// An empty aggregate; `random` decides about retransmissions.
     #[must_use]
     pub const fn new(params: Aggregate, random: Stream) -> Self {
         Self { params, random, kept: None, packets: Vec::new(), size: Bytes::ZERO }
     }
 
-    /// Whether a packet waits here.
+    /// Whether a packet is kept here.
     #[must_use]
     pub const fn keeps_one(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Takes packets for an aggregate that begins at `now`, at `rate` or as `trace` says.
+    /// Takes packets for an aggregate that begins at `now`, at `rate` or by the opportunities of `trace`.
     pub fn fill(
         &mut self,
         now: Time,
@@ -60,7 +61,7 @@ impl Aggregation {
         }
     }
 
-    /// Whether there is no packet in the next aggregate.
+    /// Whether the next aggregate is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -82,7 +83,7 @@ impl Aggregation {
         airtime <= self.params.airtime
     }
 
-    /// When the aggregate has been sent that begins at `now`, with what has to be sent again.
+    /// The time at which the aggregate that begins at `now` has been sent, with retransmissions.
     pub fn end(
         &mut self,
         now: Time,
@@ -96,14 +97,14 @@ impl Aggregation {
                 Some(trace) => trace.send(begin, self.size),
                 None => begin + times.time(self.size),
             };
-            // Ends: the probability is 90 % at most.
+            // Terminates: the probability is at most 90 %.
             if !self.random.chance(self.params.retry.get()) {
                 return at;
             }
         }
     }
 
-    /// As [`end`](Self::end), of an aggregate of one packet that went past the queue.
+    /// As [`end`](Self::end), for an aggregate of one packet that bypassed the queue.
     pub fn end_of_one(
         &mut self,
         now: Time,
@@ -115,7 +116,7 @@ impl Aggregation {
         self.end(now, times, trace)
     }
 
-    /// Takes the packets out, in their order.
+    /// Removes and returns the packets, in order.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Packet> {
         self.packets.drain(..)
     }

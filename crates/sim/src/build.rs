@@ -26,19 +26,19 @@ use crate::shared_state::SharedState;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::web_flow::web_flows;
 
-/// Flows up to which delay distributions and time series are kept for each flow.
+/// The maximum number of flows for which delay distributions and time series are recorded per flow.
 pub const DETAILED_FLOWS_MAX: usize = 2_000;
 
-/// How much to measure.
+/// The extent of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Counts only.
+    /// Counters only.
     Counts,
     /// Distributions and time series of watched links, and of flows up to [`DETAILED_FLOWS_MAX`].
     Full,
 }
 
-/// Why a scenario cannot be simulated.
+/// The reason why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The simulator numbers connections, links, changes and the places of links on routes in 28 bits.
@@ -46,25 +46,25 @@ pub enum BuildError {
     TooMany {
         /// Connections, links, changes or places.
         what: &'static str,
-        /// How many.
+        /// Their number.
         count: usize,
     },
     /// Simulated time is held in 56 bits of nanoseconds.
     #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
     TooLong(Time),
-    /// A congestion control that measures by what another kind of recovery does not record.
+    /// A congestion control that needs records which the kind of recovery does not keep.
     #[error(
         "flow `{flow}`: the simulator has `{algorithm}` with `sack_recovery = \"rack\"` only, as in the profile \"linux\""
     )]
     NeedsRack {
-        /// The flow that asks for it.
+        /// The flow that has it.
         flow: String,
-        /// What it asks for.
+        /// The congestion control.
         algorithm: &'static str,
     },
 }
 
-/// Refuses what the simulator's TCP cannot do.
+/// Refuses settings that the simulator's TCP does not support.
 fn check_tcp(scenario: &Scenario) -> Result<(), BuildError> {
     for flow in &scenario.flows {
         let Transport::Tcp(params) = &flow.transport else { continue };
@@ -77,10 +77,10 @@ fn check_tcp(scenario: &Scenario) -> Result<(), BuildError> {
 }
 
 impl<'a> Simulation<'a> {
-    /// A simulation at time zero. Captures of links are written where `captures` says for the link's index.
+    /// A simulation at time zero. `captures` gives the writer of a link's capture by the link's index.
     ///
     /// # Errors
-    /// If the scenario is larger than the simulator can number, or asks for what it does not have.
+    /// If the scenario exceeds the simulator's numbering, or uses a feature that the simulator does not have.
     pub fn new(
         scenario: &'a Scenario,
         seed: u64,
@@ -139,7 +139,7 @@ impl<'a> Simulation<'a> {
             return Err(BuildError::TooLong(scenario.stop));
         }
         simulation.protocols = simulation.protocols();
-        // The last one is of messages between routers.
+        // The last flow is for messages between routers.
         let messages = FlowId(simulation.numbers.id_count() as u32);
         simulation.shared.counters = FlowCounts::new(simulation.numbers.id_count() + 1);
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
@@ -177,7 +177,7 @@ impl<'a> Simulation<'a> {
 
     fn add_connections(&mut self, planned: Vec<Planned>, ways: &Ways) {
         let mut routes = Routes::default();
-        // In the scenario's order, also for a flow without connections.
+        // In the scenario's order, also for flows without connections.
         let routes_of: Vec<(u32, u32)> = ways
             .all
             .iter()
@@ -192,7 +192,7 @@ impl<'a> Simulation<'a> {
         self.routes = routes.table;
     }
 
-    /// The protocol fields of packets, by id; empty if each names its real transport.
+    /// The protocol fields of packets, by id; empty if each field names the real transport.
     fn protocols(&self) -> Vec<Protocol> {
         let honest = |flow: &Flow| match flow.transport {
             Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
         }
         self.find_next_count();
         let events = &mut self.shared.events;
-        // Changes come first, so that a change at the start of the run is there when the first packet comes.
+        // Changes come first, so that a change at the start of the run precedes the first packet.
         for (index, change) in self.scenario.changes.iter().enumerate() {
             events.schedule(Time::ZERO, change.at, Event::Change(index as u32));
         }
@@ -230,14 +230,15 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [early](crate::fast_path) or not.
+/// An event queue for the expected events of a scenario's links, with or without [early](crate::fast_path)
+/// deliveries to hosts.
 fn events_for(scenario: &Scenario, delivers_early: bool) -> Events {
     let full_packet = Bytes::new(1_500);
     let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(MAX_TRANSMISSION);
     let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(MAX_HORIZON);
-    // An acknowledgement of an early delivery begins its way before the data end theirs.
+    // The acknowledgement of an early delivery begins its way before the data end theirs.
     let horizon = if delivers_early { horizon * 2 } else { horizon };
-    // The fastest watched link carries most of the traffic, over some six links there and back.
+    // The fastest watched link carries most of the traffic, over some six links in both directions.
     let busiest = scenario.links.iter().filter(|link| link.watched).map(|link| link.rate).max();
     let slowest = scenario.links.iter().map(|link| link.rate).min();
     let rate = busiest.or(slowest).unwrap_or(Rate::ZERO);
@@ -245,8 +246,8 @@ fn events_for(scenario: &Scenario, delivers_early: bool) -> Events {
     Events::new(scenario.links.len(), horizon, 6.0 * packets_per_second)
 }
 
-/// Of the links that decide how far ahead the event queue looks. Chosen: 1 s; slower ones are rare and have
-/// few events.
+/// The maximum horizon from a link in the event queue. Chosen: 1 s; slower links are rare and have few
+/// events.
 const MAX_HORIZON: Span = Span::from_secs(1);
 const MAX_TRANSMISSION: Span = Span::from_millis(100);
 
@@ -258,7 +259,7 @@ struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    /// Where `path`, ended by `end`, begins in the table.
+    /// The place in the table at which `path`, ended by `end`, begins.
     fn insert(&mut self, path: &'a [LinkId], end: u32) -> u32 {
         *self.known.entry((path, end)).or_insert_with(|| {
             let begin = self.table.len() as u32;

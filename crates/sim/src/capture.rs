@@ -1,17 +1,17 @@
 //! Writes the packets of a link to a capture file that Wireshark, tcpdump and tcptrace read.
 //!
 //! Classic pcap with nanosecond timestamps (the run starts at the epoch) and link type RAW: each packet
-//! begins with its IPv4 header. Headers are real, with checksums that are right for a payload of zeros; of
-//! the payload nothing is captured, as with a snapshot length that ends behind the headers.
+//! begins with its IPv4 header. Headers are real, with checksums that are correct for a payload of zeros; the
+//! payload is not captured, as with a snapshot length that ends behind the headers.
 //!
-//! - Addresses and ports follow from the connection's number alone and differ for every connection, also of
-//!   one flow: connection c goes from 10.0.0.0/9 to 10.128.0.0/9, host 1 + c mod 2^23, from port
-//!   49152 + ⌊c / 2^23⌋ to port 50000. What goes back has them swapped.
+//! - Addresses and ports follow from the connection's number alone and differ for every connection, also
+//!   within one flow: connection c goes from 10.0.0.0/9 to 10.128.0.0/9, host 1 + c mod 2^23, from port 49152
+//!   + ⌊c / 2^23⌋ to port 50000. Packets in the other direction have them swapped.
 //! - Lengths in headers are those of the real headers with the payload, so that the sequence numbers of a TCP
-//!   flow add up. The original length of a packet is its size in the simulation, or what its headers say if
-//!   that is more: where a profile gives headers no size, or counts no options, a packet is longer in the
-//!   capture than on the link.
-//! - IPv4 and its lengths end at 65,535 bytes. What is larger is written as that.
+//!   flow are consistent. The original length of a packet is its size in the simulation, or the length in its
+//!   headers if that is more: if a profile gives headers no size, or does not count options, a packet is
+//!   longer in the capture than on the link.
+//! - IPv4 and its lengths end at 65,535 bytes. Larger packets are written with this length.
 //!
 //! Cost: about 100 bytes of file a packet.
 
@@ -34,39 +34,39 @@ use crate::tcp::Flags;
 const MAX_PACKET: usize = u16::MAX as usize;
 /// The first dynamic port (RFC 6335 section 6).
 const SOURCE_PORT: u16 = 49_152;
-/// Chosen: a dynamic port too, so that no dissector takes the payload for its own, and above every source
-/// port.
+/// The destination port. Chosen: a dynamic port too, so that no dissector interprets the payload, and above
+/// every source port.
 const SINK_PORT: u16 = 50_000;
-/// The recommended default (RFC 1700).
+/// The recommended default TTL (RFC 1700).
 const TIME_TO_LIVE: u8 = 64;
-/// What payloads consist of, for checksums.
+/// The content of payloads, for checksums.
 static ZEROS: [u8; MAX_PACKET] = [0; MAX_PACKET];
 
 /// One packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// When it is captured; ascending within a file.
+    /// The time of the capture; ascending within a file.
     pub at: Time,
-    /// The number of its connection, which determines addresses and ports.
+    /// The number of the connection, which determines addresses and ports.
     pub connection: u32,
-    /// Which way it goes.
+    /// The direction of the packet.
     pub direction: Direction,
-    /// In the IP header.
+    /// The ECN field in the IP header.
     pub ecn: Ecn,
-    /// On the link, with headers as the profile counts them.
+    /// The size on the link, with headers as the profile counts them.
     pub size: Bytes,
-    /// What follows the IP header.
+    /// The header behind the IP header.
     pub transport: Transport<'a>,
 }
 
 /// The transport header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Transport<'a> {
-    /// The payload is what the size leaves after 28 bytes of headers.
+    /// UDP. The payload is the size minus 28 bytes of headers.
     Udp,
     /// A message between routers, under a protocol number for experiments (RFC 3692 section 2.1).
     Message,
-    /// With these fields.
+    /// TCP with these fields.
     Tcp(TcpFields<'a>),
 }
 
@@ -77,7 +77,7 @@ pub struct TcpFields<'a> {
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// The advertised window as in the header, not yet scaled.
+    /// The advertised window as in the header, without scaling.
     pub window: u16,
     /// The number of payload bytes.
     pub payload: u16,
@@ -89,12 +89,12 @@ pub struct TcpFields<'a> {
     pub wscale: Option<u8>,
     /// The SACK-permitted option.
     pub sack_permitted: bool,
-    /// The SACK option: from, and up to but without. Without blocks there is no option; of more than 4, which
-    /// fill the header (RFC 2018 section 3), the first 4 are written.
+    /// The SACK option: each block with its end excluded. Without blocks there is no option; if there are
+    /// more than 4, which fill the header (RFC 2018 section 3), the first 4 are written.
     pub sack: &'a [(u32, u32)],
 }
 
-/// Why a capture could not be written.
+/// The reason why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be written, or the time does not fit it.
@@ -106,21 +106,21 @@ pub enum CaptureError {
     /// The options of a segment exceed 40 bytes.
     #[error("a captured segment has too many options: {0}")]
     Options(#[from] TcpOptionWriteError),
-    /// A packet exceeds what IPv4 can carry.
+    /// A packet exceeds the maximum of IPv4.
     #[error("a captured packet is too long: {0}")]
     Length(#[from] ValueTooBigError<usize>),
 }
 
-/// A capture file in the making.
+/// A capture file that is being written.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     file: PcapWriter<BufWriter<W>>,
-    /// The headers of one packet; kept to be used again.
+    /// A reused buffer for the headers of one packet.
     headers: Vec<u8>,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a file. Wrap no buffer round `writer`: there is one here.
+    /// Begins a file. `writer` needs no buffer: there is one here.
     ///
     /// # Errors
     /// If the file's header cannot be written.
@@ -129,7 +129,7 @@ impl<W: Write> Capture<W> {
             snaplen: u32::from(u16::MAX),
             datalink: DataLink::RAW,
             ts_resolution: TsResolution::NanoSecond,
-            // The same bytes on every machine.
+            // Gives the same bytes on every machine.
             endianness: Endianness::Little,
             ..PcapHeader::default()
         };
@@ -140,7 +140,7 @@ impl<W: Write> Capture<W> {
     /// Adds one packet.
     ///
     /// # Errors
-    /// If it cannot be written, is later than a pcap file can say (136 years), or has options that do not fit.
+    /// If it cannot be written, is later than the range of pcap (136 years), or has options that do not fit.
     pub fn write(&mut self, packet: &Captured<'_>) -> Result<(), CaptureError> {
         self.headers.clear();
         let length = match packet.transport {
@@ -154,10 +154,10 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Ends the file and gives the writer back.
+    /// Ends the file and returns the writer.
     ///
     /// # Errors
-    /// If what is still in the buffer cannot be written.
+    /// If the rest of the buffer cannot be written.
     pub fn finish(self) -> Result<W, CaptureError> {
         self.file.into_writer().into_inner().map_err(|error| error.into_error().into())
     }
@@ -170,7 +170,7 @@ pub struct LinkCapture {
     error: Option<CaptureError>,
 }
 
-/// Of a request: IPv4 and TCP without options.
+/// The header size of a request: IPv4 and TCP without options.
 const HEADERS: u16 = 40;
 
 impl LinkCapture {
@@ -219,7 +219,7 @@ impl LinkCapture {
     /// Ends the capture.
     ///
     /// # Errors
-    /// The first that happened while it was written, or that of writing what is left.
+    /// The first error while it was written, or the error of writing the rest.
     pub fn finish(self) -> Result<(), CaptureError> {
         match self.error {
             Some(error) => Err(error),
@@ -325,8 +325,8 @@ fn ip(packet: &Captured<'_>, protocol: IpNumber, length: usize) -> Ipv4Header {
     ip
 }
 
-/// Source and destination port. The nine bits of the connection's number that its address has no room for are
-/// in the port of the source: 49152 to 49663.
+/// Source and destination port. The bits of the connection's number above those in its address are in the
+/// source port: 49152 to 49663.
 fn ports(packet: &Captured<'_>) -> (u16, u16) {
     let source = SOURCE_PORT + (packet.connection >> 23) as u16;
     match packet.direction {

@@ -1,4 +1,4 @@
-//! What a scenario changes during the run.
+//! Changes that a scenario makes during the run.
 
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::units::{Rate, TicketRate, Time};
@@ -13,7 +13,7 @@ impl Simulation<'_> {
         let scenario = self.scenario;
         match &scenario.changes[index as usize].to {
             Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
-            // A link that changes has no slack: there is nothing to catch up with.
+            // A changed link has no slack: there are no deferred transmissions.
             Setting::LinkDelay(link, delay) => self.links[link.index()].state.set_delay(*delay),
             Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
             Setting::LinkQueue(link, params) => {
@@ -34,7 +34,7 @@ impl Simulation<'_> {
                 self.links[link.index()].state.issue(now, LabelKind::Tickets, *tickets);
             }
             Setting::LinkAckTickets(link, tickets) => {
-                // They are exchanged where acknowledgements go.
+                // Tickets are exchanged in the direction of acknowledgements.
                 if let Some(other_way) = scenario.links[link.index()].other_way {
                     self.links[other_way.index()].state.issue(now, LabelKind::AckTickets, *tickets);
                 }
@@ -45,7 +45,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Changes what disciplines know of a flow, for all its ids on every link.
+    /// Changes a setting of a flow in disciplines, for all its ids on every link.
     fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
         for id in self.ids(flow).map(FlowId) {
             let Some(setting) = self.tables.change(id, to) else { continue };
@@ -56,7 +56,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Changes what a flow is issued; each one of short flows.
+    /// Changes the issue of a flow; for short flows, of each one.
     fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
         for id in self.ids(flow) {
             if let Some(Some(marks)) = self.marks.get_mut(id as usize) {
@@ -72,7 +72,8 @@ impl Simulation<'_> {
             if rate == Rate::ZERO {
                 writes.pending = None;
             }
-            // A pending write stands. The start asks for the first one, also after a change at the same time.
+            // A pending write stays. The start requests the first write, also after a change at the same
+            // time.
             if writes.pending.is_none() && now > connection.start {
                 self.next_write(now, index);
             }

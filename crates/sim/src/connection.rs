@@ -1,8 +1,8 @@
-//! Connections during a run. [`apportion_runtime::connections`] makes the list of them.
+//! Connections during a run. [`apportion_runtime::connections`] lists them.
 //!
-//! Transports, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
-//! packets and listed losses go by id. The state of TCP and QUIC exists from the start of a connection on; when it
-//! has ended, another one takes its place.
+//! Transports, sources and starts belong to connections; weights, guarantees, round-trip times, marks, packet
+//! counts and listed losses belong to ids. The state of TCP and QUIC exists from the start of a connection to
+//! its end; then another connection takes its place.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::packet::Direction;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
 
-/// What TCP or QUIC did on one connection since its start; zeros for UDP.
+/// The totals of TCP or QUIC on one connection since its start; zeros for UDP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// New payload in order at the receiver, in bytes.
     pub goodput: u64,
-    /// Segments sent again; packets of QUIC with data that were sent before.
+    /// Retransmitted segments; in QUIC, packets with data sent before.
     pub retransmits: u64,
-    /// Retransmission timeouts; probe timeouts of QUIC.
+    /// Retransmission timeouts; in QUIC, probe timeouts.
     pub timeouts: u64,
-    /// Fast retransmits; recovery periods of QUIC that a loss began.
+    /// Fast retransmits; in QUIC, recovery periods that a loss began.
     pub fast_retransmits: u64,
 }
 
@@ -43,24 +43,24 @@ impl AddAssign for Totals {
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Connection {
-    /// The index of its flow in the scenario.
+    /// The index of the flow in the scenario.
     pub flow: u32,
-    /// Its flow id for disciplines, which other connections may share.
+    /// The flow id for disciplines, which other connections may share.
     pub id: FlowId,
-    /// Where its data enter the table of routes.
+    /// The place in the table of routes at which data begin.
     pub route: u32,
-    /// Where its acknowledgements enter the table of routes.
+    /// The place in the table of routes at which acknowledgements begin.
     pub back: u32,
     pub start: Time,
-    /// What it sends.
+    /// The workload.
     pub workload: Workload,
-    /// Its transport, before, during and after its life.
+    /// The transport, before, during and after its life.
     pub transport: TransportState,
-    /// The earliest pending timer event; `Time::MAX` if none.
+    /// The earliest pending timer event; `Time::MAX` if there is none.
     pub armed: Time,
 }
 
-/// With many flows, access to memory dominates: a connection takes one cache line.
+/// With many flows, memory accesses dominate: a connection takes one cache line.
 const _: () = assert!(size_of::<Connection>() == 64);
 
 /// The transport of a connection.
@@ -74,32 +74,32 @@ pub enum TransportState {
     ClosedQuic(Arc<QuicParams>),
     /// QUIC, by its place in [`Quics`].
     OpenQuic(u32),
-    /// TCP or QUIC after its end, with what it did.
+    /// TCP or QUIC after its end, with its totals.
     Ended(Box<Totals>),
     /// Datagrams.
     Udp {
-        /// Wire size of the largest.
+        /// Wire size of the largest datagram.
         packet: Bytes,
-        /// Their ECN field.
+        /// The ECN field of datagrams.
         ecn: Ecn,
     },
 }
 
-/// What the application of a connection asks of its sender.
+/// A request of a connection's application to its sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
     /// Open the connection.
     Start,
-    /// There are so many bytes more.
+    /// Supply this number of further bytes.
     Supply(u64),
-    /// There are always more.
+    /// Supply data without end.
     SupplyUnlimited,
-    /// There are no more.
+    /// End the supply.
     Close,
 }
 
-/// Both ends of a TCP connection.
-// Not at the beginning of a cache line: a table of what asks for that is copied when it grows, and both copies are in memory then.
+/// Both ends of a TCP connection. Not aligned to a cache line: a table of aligned elements is copied when it
+/// grows, with both copies in memory.
 #[derive(Debug)]
 pub struct Tcp {
     /// The end that has data.
@@ -122,13 +122,13 @@ pub type Tcps = States<Tcp>;
 /// The QUIC state of connections.
 pub type Quics = States<Box<Quic>>;
 
-/// The state of connections, in one table. That of TCP is in the table itself: without what an allocator adds to each, and given back
-/// to the system as a whole. That of QUIC is behind a pointer.
+/// The state of connections, in one table. TCP states are in the table itself, without the overhead of an
+/// allocator, and their memory is returned to the system as a whole. QUIC states are behind a pointer.
 #[derive(Debug)]
 pub struct States<T> {
     states: Vec<T>,
-    /// Places whose connections have ended. What is there stays until another connection takes the place, so that the table has what was
-    /// open at one time.
+    /// Places whose connections have ended. Their content stays until another connection takes the place, so
+    /// that the table has the size of the maximum number of connections open at one time.
     free: Vec<u32>,
 }
 
@@ -139,7 +139,7 @@ impl<T> Default for States<T> {
 }
 
 impl<T> States<T> {
-    /// Keeps the state of a connection; returns its place.
+    /// Stores the state of a connection; returns its place.
     pub fn insert(&mut self, state: T) -> u32 {
         if let Some(place) = self.free.pop() {
             self.states[place as usize] = state;
@@ -149,7 +149,7 @@ impl<T> States<T> {
         self.states.len() as u32 - 1
     }
 
-    /// That in a place, which must not be [free](Self::remove); `None` if there never was one.
+    /// The state at a place, which must not be [free](Self::remove); `None` if there never was one.
     #[must_use]
     #[inline]
     pub fn get(&self, place: u32) -> Option<&T> {
@@ -169,7 +169,7 @@ impl<T> States<T> {
 }
 
 impl Connection {
-    /// Where packets of one direction enter the table of routes.
+    /// The place in the table of routes at which packets of one direction begin.
     #[must_use]
     pub const fn first_hop(&self, direction: Direction) -> u32 {
         match direction {
@@ -180,7 +180,7 @@ impl Connection {
 }
 
 impl TransportState {
-    /// Of a flow of the scenario, before its start.
+    /// A connection of a flow of the scenario, before its start.
     #[must_use]
     pub fn new(flow: &Flow) -> Self {
         match &flow.transport {

@@ -1,17 +1,18 @@
-//! The event queue: what happens next, and when.
+//! The event queue: future events in order of time.
 //!
-//! Events are small numbers, not closures. Events at the same time come out in the order of their causes: first the one whose
-//! cause came first, where the cause of an arrival is the beginning of its transmission. With one time for the causes too, they
-//! come out by kind and then by number. So the order follows from the model alone, and not from when the engine happens to
-//! schedule what.
+//! Events are small numbers, not closures. Events at the same time come out in the order of their causes: the
+//! one whose cause came first is first, where the cause of an arrival is the beginning of its transmission.
+//! If the causes have the same time too, events come out by kind and then by number. The order thus follows
+//! from the model alone, and not from when the engine schedules events.
 //!
-//! A link has at most one pending arrival and one pending end of transmission, both near: these live in a
-//! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
-//! What lies beyond the calendar, and everything else, goes to timing wheels (`events/wheels.rs`).
+//! A link has at most one pending arrival and one pending end of transmission, both near: these are in a
+//! calendar (Brown 1988), an array of short lists through which time advances, in nodes that belong to the
+//! links. Events beyond the calendar, and all others, go to timing wheels (`events/wheels.rs`).
 //!
-//! Cost: O(1) per event of a link in the calendar; for the others O(log b), where b of them fall into the same millisecond, and a
-//! constant for each of up to four wheels. What belongs into the middle of a long list goes to the wheels too. Memory: 64 bytes
-//! per link, 8 per day of the calendar, 50 kB, and 16 to 32 per other pending event.
+//! Cost: O(1) per event of a link in the calendar; for the others O(log b), where b of them fall into the
+//! same millisecond, and a constant for each of up to four wheels. Events for the middle of a long list go to
+//! the wheels too. Memory: 64 bytes per link, 8 per day of the calendar, 50 kB, and 16 to 32 per other
+//! pending event.
 
 mod calendar;
 mod heap;
@@ -31,7 +32,7 @@ const KIND_BITS: u32 = 4;
 /// Largest index an event can carry.
 pub const MAX_INDEX: u32 = (1 << (32 - KIND_BITS)) - 1;
 
-/// What happens.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The packet at the head of this link's wire arrives at its end.
@@ -46,7 +47,7 @@ pub enum Event {
     Timer(u32),
     /// This connection's source writes.
     Write(u32),
-    /// A player or a call of this connection has something to do.
+    /// A player or a call of this connection has work to do.
     Media(u32),
     /// This connection starts.
     Start(u32),
@@ -54,7 +55,7 @@ pub enum Event {
     Stop(u32),
     /// This change of the scenario takes effect.
     Change(u32),
-    /// A router that exchanges reports has something to do.
+    /// A router that exchanges reports has work to do.
     Router(u32),
     /// The first of the packets that wait in this host leaves it.
     Departure(u32),
@@ -93,7 +94,7 @@ impl Event {
     #[inline]
     fn unpack(packed: u32) -> Self {
         let (kind, index) = (packed >> (32 - KIND_BITS), packed & MAX_INDEX);
-        // Most are arrivals.
+        // Most events are arrivals.
         if kind == 5 {
             return Self::Arrival(index);
         }
@@ -121,9 +122,10 @@ impl Event {
 pub struct Events {
     links: Calendar,
     others: Wheels,
-    /// An arrival that was scheduled as the next of its wire, apart from the calendar; [`NextArrival::NEVER`] if there is none. Where one wire brings packet after packet, they all come and go here, mostly without a key.
+    /// The next arrival, stored outside the calendar; [`NextArrival::NEVER`] if there is none. If one wire
+    /// carries packet after packet, all its arrivals come and go here, mostly without a key.
     next: NextArrival,
-    /// The time of the event that came out last.
+    /// The time of the last event that came out.
     now: Time,
     current: Current,
 }
@@ -144,7 +146,7 @@ impl NextArrival {
     }
 }
 
-/// An event that came out.
+/// The event that came out last.
 #[derive(Clone, Copy, Debug)]
 enum Current {
     Key(u128),
@@ -161,8 +163,8 @@ impl Current {
 }
 
 impl Events {
-    /// No events. There are `links` links, whose events lie at most about `horizon` ahead and come about
-    /// `per_second` times a second; wrong guesses cost time and nothing else.
+    /// An empty queue. The events of `links` links are at most about `horizon` ahead and come about
+    /// `per_second` times a second; wrong guesses only cost time.
     #[must_use]
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
         Self {
@@ -174,9 +176,9 @@ impl Events {
         }
     }
 
-    /// Schedules `event` at `at`, which must not be earlier than the last event that came out, because of what happened at
-    /// `cause`. Later than [`MAX_TIME`] never happens. A link's arrival and end of transmission must not be pending already.
-    // Inlined, because callers know the kind of event.
+    /// Schedules `event` at `at`, which must not be earlier than the last event that came out, with the time
+    /// of its cause, `cause`. Events later than [`MAX_TIME`] never happen. A link's arrival and end of
+    /// transmission must not be pending already. Inlined, because callers know the kind of event.
     #[inline(always)]
     pub fn schedule(&mut self, cause: Time, at: Time, event: Event) {
         if at > MAX_TIME {
@@ -190,7 +192,7 @@ impl Events {
         }
     }
 
-    /// As [`schedule`](Self::schedule), for an arrival over a link that probably comes before most other events.
+    /// As [`schedule`](Self::schedule), for an arrival over a link that probably precedes most other events.
     #[inline(always)]
     pub fn schedule_next(&mut self, begun: Time, at: Time, link: u32) {
         if self.next.at == Time::MAX && at <= MAX_TIME {
@@ -207,7 +209,7 @@ impl Events {
         }
     }
 
-    // Apart, and last in its caller: without a call from which it comes back, that needs no registers saved.
+    // Not inlined, and last in its caller: a tail call needs no registers saved.
     #[inline(never)]
     fn schedule_apart(&mut self, place: u32, key: u128) {
         if !self.links.insert_before_last(place, key) {
@@ -219,18 +221,18 @@ impl Events {
     #[must_use]
     #[inline]
     pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
-        // Mostly the times say it.
+        // In most cases the times are decisive.
         if at == self.now { key(cause, at, event.pack()) <= self.current.key() } else { at < self.now }
     }
 
-    /// All that is scheduled up to `end` has come out.
+    /// Notes that all events up to `end` have come out.
     pub fn finish(&mut self, end: Time) {
         let last = self.current.key().max(last_key(end));
         (self.now, self.current) = (time_of(last), Current::Key(last));
     }
 
-    /// The event that comes `others` places behind the first of those of this millisecond that are not of links, without those that were
-    /// scheduled late: a hint.
+    /// The event `others` places after the first among those of this millisecond, without events of links and
+    /// events that were scheduled late: a hint.
     #[must_use]
     pub fn upcoming(&self, others: usize) -> Option<Event> {
         Some(Event::unpack(self.others.upcoming(others)? as u32))
@@ -242,7 +244,7 @@ impl Events {
         let is_of_link = self.links.first < self.others.first;
         let key = if is_of_link { self.links.first } else { self.others.first };
         let (at, next) = (time_of(key), self.next);
-        // Mostly the times say it.
+        // In most cases the times are decisive.
         if next.at < at || next.at == at && next.key() < key {
             return self.pop_next(end);
         }
@@ -308,7 +310,7 @@ mod tests {
         let (cause, t) = (Time::from_millis(1), Time::from_millis(5));
         events.schedule(cause, t, Event::Arrival(2));
         events.schedule_next(cause, t, 3);
-        // Of two, one goes to the calendar.
+        // The second goes to the calendar.
         events.schedule_next(cause, t, 4);
         events.schedule(cause, t, Event::Ready(1));
         for event in [Event::Arrival(2), Event::Arrival(3), Event::Arrival(4), Event::Ready(1)] {

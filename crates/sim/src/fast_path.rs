@@ -1,21 +1,21 @@
-//! The fast path: what the simulator does before or after its time, or leaves out, because no result can tell.
+//! The fast path: steps that the simulator takes early or late, or leaves out, without an effect on results.
 //!
-//! *In order*, each packet arrives by an event of its own and each transmission ends by one. A step may be made at
-//! another time if nothing that is done in between writes what it reads or writes, or reads what it writes. So each
-//! decision below lists, above one function, conditions that suffice for that, and what would come of each packet
-//! without it. The functions return at the first that does not hold; who needs a decision asks for it and looks at
-//! nothing else.
+//! *In order*, each packet arrives by an event of its own and each transmission ends by one. A step may be
+//! made at another time if no step in between writes what it reads or writes, or reads what it writes.
+//! Therefore each decision below lists, above one function, sufficient conditions, and the in-order steps of
+//! each packet that it replaces. The functions return at the first condition that does not hold; code that
+//! needs a decision calls its function and tests nothing else.
 //!
-//! | decision | what it spares |
+//! | decision | it saves |
 //! |---|---|
 //! | [`Link::fastest_tx_mode`], [`Link::can_bypass`], [`Link::skips_queue`] | the calls of a discipline |
 //! | [`may_batch`] | an event for the end of each transmission |
 //! | [`may_be_fed`], [`Link::takes_early`] | an event for each arrival at the next link |
 //! | [`Hosts::owns_first_link`], [`Link::may_leave_early`] | an event for each departure from a host |
-//! | [`Simulation::delivers_early`] and what it is found from | an event for each arrival at a host |
-//! | [`Simulation::find_plain_hosts`] | what hosts add to packets |
+//! | [`Simulation::delivers_early`] and its preparations | an event for each arrival at a host |
+//! | [`Simulation::find_plain_hosts`] | the work of hosts on packets |
 //!
-//! The tests take out one condition after another, and show a result that changes.
+//! The tests remove one condition after another, and show a result that changes.
 
 use apportion_core::units::{Rate, Time};
 use apportion_runtime::connections::Workload;
@@ -33,7 +33,7 @@ use crate::wire::OnWire;
 #[cfg(test)]
 mod tests;
 
-/// What is decided.
+/// The decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     LeaveOrder,
@@ -54,7 +54,7 @@ use Decision::{
     SkipQueue, SourceAnswers,
 };
 
-/// Whether the condition with this number of a decision holds. Tests take conditions out.
+/// Whether the condition with this number of a decision holds. Tests can remove conditions.
 #[cfg(not(test))]
 #[inline(always)]
 const fn holds(_: Decision, _: u32, condition: bool) -> bool {
@@ -64,11 +64,11 @@ const fn holds(_: Decision, _: u32, condition: bool) -> bool {
 use tests::holds;
 
 impl Simulation<'_> {
-    /// Whether anything may be done but in order.
+    /// Whether any step may be out of order.
     ///
-    /// 1. No routers exchange reports: they look into queues at any time, and their messages come to any link.
-    /// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`]
-    ///    takes back what was found before.
+    /// 1. No routers exchange reports: they read queues at any time, and their messages may use any link.
+    /// 2. No observer is attached: an observer gets drops and marks in the order of time.
+    ///    [`Simulation::observe`] revokes earlier decisions.
     pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
         if !holds(LeaveOrder, 1, !has_routers) {
             return false;
@@ -80,13 +80,14 @@ impl Simulation<'_> {
 impl Link {
     /// How a link sends: not at all, at transmission opportunities, through its queue or past it.
     ///
-    /// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on
-    /// the wire for as long as its bits take to send and to arrive. All of this comes to counting it if
+    /// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again
+    /// and goes on the wire for the time of its transmission and the delay. All of this reduces to a count if
     ///
     /// 1. the link has a rate: without one the packet waits;
-    /// 2. it has no trace and does not aggregate: these decide when the packet has been sent;
-    /// 3. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
-    /// 4. its discipline is transparent: RED would have aged its average, and PIE seen a departure.
+    /// 2. it has no trace and does not aggregate: these determine the end of the transmission;
+    /// 3. it is plain: it neither measures, captures, exchanges nor loses packets, and the wire has one
+    ///    delay;
+    /// 4. its discipline is transparent: otherwise RED would age its average, and PIE see a departure.
     pub(crate) fn fastest_tx_mode(&self) -> TxMode {
         if !holds(Bypass, 1, self.rate() > Rate::ZERO) {
             return TxMode::Stopped;
@@ -100,13 +101,13 @@ impl Link {
         TxMode::Bypass
     }
 
-    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
-    /// waits (as TCQ_F_CAN_BYPASS of tc). Then it may come now, with that time: what it changes is the transmitter, the
-    /// wire and a count.
+    /// Whether a packet that arrives at `at`, before any other, is [sent](Self::receive) at that time without
+    /// waiting (as TCQ_F_CAN_BYPASS of tc). Then it may arrive now, with that time: it changes only the
+    /// transmitter, the wire and a count.
     ///
-    /// 5. The mode (`tx_mode`) allows it.
-    /// 6. Nothing waits, or the packet would overtake it.
-    /// 7. The last transmission has ended, or there would be two at a time.
+    /// 5. The mode (`tx_mode`) permits it.
+    /// 6. Nothing waits; otherwise the packet would overtake it.
+    /// 7. The last transmission has ended; otherwise there would be two at a time.
     #[must_use]
     #[inline(always)]
     pub fn can_bypass(&self, at: Time) -> bool {
@@ -115,8 +116,8 @@ impl Link {
             && holds(Bypass, 7, at >= self.free_at)
     }
 
-    /// Whether a packet that comes now, and has been measured, is sent without joining the queue: as
-    /// [`can_bypass`](Self::can_bypass), where more is done when it is transmitted than counted.
+    /// Whether a packet that arrives now, and has been measured, is sent without joining the queue: as
+    /// [`can_bypass`](Self::can_bypass), for transmissions that involve more than a count.
     ///
     /// 1. Nothing waits and the last transmission has ended.
     /// 2. The discipline is transparent.
@@ -131,16 +132,19 @@ impl Link {
     }
 }
 
-/// Whether one event may stand for the transmissions of a link that end within the delay of its wire, the *slack*.
+/// Whether one event may stand for the transmissions of a link that end within the delay of its wire, the
+/// *slack*.
 ///
-/// The end of a transmission takes the next packet from the queue to the wire. Elsewhere this is seen when that packet
-/// has crossed the wire, and no earlier: a slack later at least, also where it has jitter or goes in an aggregate. The
-/// link itself, and those who count, first [catch up](Link::catch_up) with what was due. So it may be done late if
+/// The end of a transmission moves the next packet from the queue to the wire. This has no effect elsewhere
+/// until that packet has crossed the wire: at least a slack later, also with jitter or in an aggregate. The
+/// link itself, and readers of counters, first [catch up](Link::catch_up) with due transmissions. Late
+/// processing is exact if
 ///
-/// 1. the discipline concerns its link alone: one that holds packets back, notifies sources or calls a program does so
-///    at its time;
-/// 2. labels are not exchanged: exchanges follow what is issued to them from elsewhere until the packet is sent;
-/// 3. nothing changes the link: a loss would begin too early, and after a shorter delay the slack would be too long.
+/// 1. the discipline affects its link alone: one that holds packets back, notifies sources or calls a program
+///    does so at its time;
+/// 2. labels are not exchanged: exchanges follow an issue from elsewhere until the packet is sent;
+/// 3. nothing changes the link: a loss would begin too early, and after a shorter delay the slack would be
+///    too long.
 pub(crate) fn may_batch(link: &Link, is_changed: bool) -> bool {
     if !holds(Batch, 1, link.state.queue().allows_deferred_dequeue()) {
         return false;
@@ -151,13 +155,13 @@ pub(crate) fn may_batch(link: &Link, is_changed: bool) -> bool {
     holds(Batch, 3, !is_changed)
 }
 
-/// Whether packets may come to a link when the link before it begins to send them, each with the time at which it would
-/// arrive.
+/// Whether packets may be passed to a link when the previous link begins to send them, each with its arrival
+/// time.
 ///
-/// They come in the order in which they would arrive: a wire on which packets overtake others hands none over.
+/// They are passed in the order of their arrivals: a wire on which packets overtake others passes none early.
 ///
-/// 1. All packets come from that link, none from others or from hosts: so those that come before that time have come
-///    already.
+/// 1. All packets come from that link, none from others or from hosts: so those that arrive before that time
+///    have been passed already.
 /// 2. Nothing changes the link: it would send the packet as it is now, and not as it will be.
 pub(crate) fn may_be_fed(has_others: bool, is_changed: bool) -> bool {
     if !holds(HandOver, 1, !has_others) {
@@ -167,14 +171,14 @@ pub(crate) fn may_be_fed(has_others: bool, is_changed: bool) -> bool {
 }
 
 impl Link {
-    /// Whether a packet whose transmission has begun on the link before may be [received](Self::receive) now, with the
-    /// time at which it arrives. If not, it is expected later.
+    /// Whether a packet whose transmission has begun on the previous link may be [received](Self::receive)
+    /// now, with its arrival time. If not, it is expected later.
     ///
     /// 3. The link may be fed (`may_be_fed`).
-    /// 4. The transmission has begun by `now`. What a link before sends later is [not counted](Self::counts) as long as
-    ///    it is on its wire.
-    /// 5. Nothing else is expected: it would be overtaken.
-    /// 6. The packet [bypasses the queue](Self::can_bypass): else it would be there before its time.
+    /// 4. The transmission has begun by `now`. A packet that a previous link sends later is [not
+    ///    counted](Self::counts) as long as it is on its wire.
+    /// 5. No other packet is expected: it would be overtaken.
+    /// 6. The packet [bypasses the queue](Self::can_bypass): otherwise it would be queued too early.
     #[inline]
     pub fn takes_early(&mut self, now: Time, sent: &OnWire) -> bool {
         if !holds(HandOver, 3, self.is_fed) {
@@ -189,12 +193,12 @@ impl Link {
 }
 
 impl Hosts {
-    /// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before
+    /// Whether the first link of a way carries only the packets of one host, so that they may enter it before
     /// they leave the host.
     ///
     /// 1. One direction of one flow uses the link, and nothing changes it.
-    /// 2. There is no choice at the first hop: the path has the first, and packets may take another.
-    /// 3. No routers exchange reports: their messages come to any link.
+    /// 2. There is no choice at the first hop: otherwise packets may take another link than the path's first.
+    /// 3. No routers exchange reports: their messages may use any link.
     pub(crate) fn owns_first_link(
         scenario: &Scenario,
         users: &[usize],
@@ -216,16 +220,16 @@ impl Link {
     /// Whether a packet that leaves its host at `at` may enter its first link now, with that time.
     ///
     /// 4. The host [owns](Hosts::owns_first_link) the link.
-    /// 5. The packet [bypasses the queue](Link::can_bypass): else it would be there before its time.
+    /// 5. The packet [bypasses the queue](Link::can_bypass): otherwise it would be queued too early.
     ///
-    /// That no other packet waits in the host, the caller knows: it would have to go behind it.
+    /// The caller ensures that no other packet waits in the host, behind which this one would have to wait.
     pub(crate) fn may_leave_early(&self, owns_link: bool, at: Time) -> bool {
         holds(LeaveEarly, 4, owns_link) && holds(LeaveEarly, 5, self.can_bypass(at))
     }
 }
 
 impl Simulation<'_> {
-    /// Finds what links and hosts may do out of order, for the whole run.
+    /// Determines the steps that links and hosts may take out of order, for the whole run.
     pub(crate) fn find_fast_paths(&mut self, ways: &[Way]) {
         if !Self::may_leave_order(self.routers.is_some(), false) {
             return;
@@ -247,17 +251,17 @@ impl Simulation<'_> {
         self.find_early_deliveries(ways, &changed);
     }
 
-    /// Finds the links whose packets may reach their hosts when the link begins to send them, each with the time at
-    /// which it would arrive.
+    /// Determines the links whose packets may reach their hosts when the link begins to send them, each with
+    /// its arrival time.
     ///
-    /// A packet at the end of its flow changes the end of its connection, counts, and the link over which the host
-    /// answers. Its own link has begun to send it, so that no change of that link concerns it. So it may if, for the
-    /// whole run,
+    /// A packet at the end of its flow affects the end of its connection, counters, and the link over which
+    /// the host answers. Its own link has begun to send it, so later changes of that link do not affect it.
+    /// Early delivery is exact if, for the whole run,
     ///
     /// 1. hosts take no time: an answer would come later than the packet, perhaps behind others;
-    /// 2. no flow has marks: what the host is issued until then may change;
-    /// 3. hosts answer over one link, of which [`delivers_early`](Self::delivers_early) asks;
-    /// 4. that link carries nothing else, which could come before the answer;
+    /// 2. no flow has marks: the issue of the host may change until then;
+    /// 3. hosts answer over one link, which [`delivers_early`](Self::delivers_early) tests;
+    /// 4. that link carries nothing else, which could precede the answer;
     /// 5. nothing changes that link: it would send the answer as it is now, and not as it will be.
     fn find_early_deliveries(&mut self, ways: &[Way], changed: &[bool]) {
         if !holds(EarlyDelivery, 1, self.hosts.take_no_time())
@@ -280,7 +284,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// For each link until when all that arrives over it may be delivered early.
+    /// For each link the time until which all its arrivals may be delivered early.
     fn answered_until(&self, ways: &[Way]) -> Vec<Time> {
         let users = users(self.scenario, ways);
         let mut until = vec![self.scenario.stop; self.links.len()];
@@ -297,12 +301,13 @@ impl Simulation<'_> {
         until
     }
 
-    /// Until when sinks at the end of a way do the same with packets that come early; zero if never.
+    /// The time until which sinks at the end of a way treat early packets the same; zero if never.
     ///
-    /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last acknowledgement is
-    ///    due.
-    /// 2. What their sources send does not end and is not waited for: nothing else begins when the last of it arrives.
-    /// 3. The flow does not stop: a connection that ends is not there for what arrives later.
+    /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last
+    ///    acknowledgement is due.
+    /// 2. The data of their sources are unlimited and nothing waits for them: no other event begins when the
+    ///    last of them arrives.
+    /// 3. The flow does not stop: a connection that ends does not receive later arrivals.
     fn sink_answers_until(&self, way: &Way) -> Time {
         let flow = &self.scenario.flows[way.flow as usize];
         let waits = match &flow.transport {
@@ -323,19 +328,20 @@ impl Simulation<'_> {
         if holds(SinkAnswers, 3, stop >= end) { end } else { stop }
     }
 
-    /// Until when the source of a way does the same with acknowledgements that come early; zero if never.
+    /// The time until which the source of a way treats early acknowledgements the same; zero if never.
     ///
-    /// What it sends goes to its first link, which has sent before what was [due](Link::transmit_until). So
+    /// Its packets go to its first link, which has sent everything that was [due](Link::transmit_until)
+    /// before. So
     ///
-    /// 1. the source is greedy: it acts when an acknowledgement comes, by its timer, and when it starts and stops, and
-    ///    not when it writes;
-    /// 2. it is one connection, or others could send in between;
+    /// 1. the source is greedy: it acts on acknowledgements, on its timer, and when it starts and stops, and
+    ///    not on writes;
+    /// 2. it is one connection; otherwise others could send in between;
     /// 3. nothing else uses the first link, or changes it;
-    /// 4. the flow does not stop: nothing is sent then.
+    /// 4. the flow does not stop: then nothing is sent.
     ///
-    /// Never if the first link is the last one as well. This is no matter of results: data that reach their sink at once
-    /// come back as an acknowledgement, and one event would carry the connection to the next time at which something is
-    /// counted.
+    /// Never if the first link is the last one as well. This does not concern results: data that reach their
+    /// sink at once return as an acknowledgement, and one event would carry the connection to the next time
+    /// at which something is counted.
     fn source_answers_until(&self, way: &Way, users: &[usize]) -> Time {
         let (Some(first), flow) = (way.path.first(), &self.scenario.flows[way.flow as usize]) else {
             return self.scenario.stop;
@@ -365,14 +371,15 @@ impl Simulation<'_> {
         flow.stop.unwrap_or(self.scenario.stop)
     }
 
-    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now. `is_first`: none is
-    /// on the wire before it.
+    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now.
+    /// `is_first`: none is on the wire before it.
     ///
     /// 6. Hosts behind the link [answer early](Self::find_early_deliveries) until it arrives.
-    /// 7. Deliveries are not counted before: they would be in the count.
+    /// 7. Deliveries are not counted before: it would be counted too early.
     /// 8. No timer of a source expires before: it would find the acknowledgement.
-    /// 9. The answer [bypasses the queue](Link::can_bypass) of its link, once that has sent what was due before.
-    /// 10. No packet is on the wire before it: that one would come to its host later.
+    /// 9. The answer [bypasses the queue](Link::can_bypass) of its link, once earlier due packets have been
+    ///    sent.
+    /// 10. No packet is on the wire before it: that one would reach its host later.
     #[inline(always)]
     pub(crate) fn delivers_early(&mut self, link: u32, end: u32, sent: &OnWire, is_first: bool) -> bool {
         let Some((answers, until)) = self.links[link as usize].answers() else { return false };
@@ -392,8 +399,8 @@ impl Simulation<'_> {
         holds(EarlyDelivery, 9, self.links[answers as usize].can_bypass(sent.at))
     }
 
-    /// Finds whether hosts send packets at once and as transports made them, and whether ends of TCP may answer
-    /// [in place](crate::in_place).
+    /// Determines whether hosts send packets at once and unchanged, and whether ends of TCP may answer [in
+    /// place](crate::in_place).
     ///
     /// 1. No host takes time.
     /// 2. No flow has marks.
@@ -402,7 +409,8 @@ impl Simulation<'_> {
         self.hosts_are_plain = holds(PlainHosts, 1, self.hosts.take_no_time())
             && holds(PlainHosts, 2, self.marks.is_empty())
             && holds(PlainHosts, 3, self.protocols.is_empty());
-        // If every sink delays its ACKs and every sender keeps a record of its segments, none would.
+        // If every sink delays its ACKs and every sender keeps a record of its segments, none would answer in
+        // place.
         let would = |transport: &Transport| match transport {
             Transport::Tcp(params) => {
                 params.delayed_ack.is_none() || params.sack_recovery != SackRecovery::Rack
@@ -414,12 +422,12 @@ impl Simulation<'_> {
     }
 }
 
-/// Whether a packet that comes to the sink of a connection may be answered [in place](crate::in_place): returns the
-/// place of its TCP, whose receiver has the last word.
+/// Whether a packet that arrives at the sink of a connection may be answered [in place](crate::in_place):
+/// returns the place of its TCP, whose receiver decides finally.
 ///
 /// 4. Hosts are [plain](Simulation::find_plain_hosts).
-/// 5. Nothing waits for what arrives, as the end of a file and the next page do. (What an acknowledgement lets out
-///    needs no such condition: the sender says itself that its data have no end.)
+/// 5. Nothing waits for the arriving data, as the end of a file and the next page do. (The data that an
+///    acknowledgement releases need no such condition: the sender itself reports that they have no end.)
 #[inline(always)]
 pub(crate) fn may_answer_in_place(connection: &Connection) -> Option<u32> {
     let TransportState::Open(place) = connection.transport else { return None };

@@ -1,11 +1,12 @@
 //! Hosts: the time that they take for each packet that they send.
 //!
-//! The time is drawn uniformly between zero and the jitter of the flow. Packets of a flow leave its source, and
-//! acknowledgements its sink, in the order in which they were sent: one that would overtake leaves together with the
-//! one before it. So no packet takes longer than the jitter, and hosts limit no rate.
+//! The time is drawn uniformly between zero and the jitter of the flow. Packets of a flow leave its source,
+//! and acknowledgements its sink, in the order in which they were sent: a packet that would overtake leaves
+//! together with the previous one. So no packet takes longer than the jitter, and hosts limit no rate.
 //!
-//! Cost: O(1) per packet, and an event for those that wait here. A packet whose first link is for its flow alone and
-//! would send it at once does not wait: the link takes it early, with the time at which it leaves the host.
+//! Cost: O(1) per packet, and an event for each packet that waits here. A packet whose first link serves its
+//! flow alone and would send it at once does not wait: the link takes it early, with the time at which it
+//! leaves the host.
 
 use std::collections::VecDeque;
 
@@ -20,22 +21,22 @@ use crate::link_users::users;
 use crate::packet::{Direction, Packet};
 use crate::shared_state::SharedState;
 
-/// The ends of the flows of a scenario: the source of flow `n` is number 2 `n`, its sink 2 `n` + 1. None if hosts
-/// take no time.
+/// The ends of the flows of a scenario: the source of flow `n` is number 2 `n`, its sink 2 `n` + 1. None if
+/// hosts take no time.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts(Vec<Host>);
 
 /// The end of a flow.
 #[derive(Debug)]
 struct Host {
-    /// The longest time for a packet, ns.
+    /// The maximum time for a packet, in ns.
     jitter: u64,
-    /// What it becomes, and when; the next one last.
+    /// Later values of the jitter, with their times; the next one last.
     later: Vec<(Time, Span)>,
     random: Stream,
-    /// When the packet before leaves.
+    /// The departure time of the previous packet.
     last: Time,
-    /// Packets with the times at which they leave. The first of them has an event.
+    /// Packets with their departure times. The first one has an event.
     waiting: VecDeque<(Time, Packet)>,
     /// Whether it [owns](Hosts::owns_first_link) its first link.
     owns_link: bool,

@@ -111,7 +111,7 @@ fn what_is_written_reads_back() {
                 assert_eq!(Ok(tcp.checksum()), checksum);
                 let read: Result<Vec<_>, _> = tcp.options_iterator().collect();
                 assert_eq!(read.unwrap(), options(&fields));
-                // Nothing but headers is captured.
+                // Only headers are captured.
                 assert_eq!(bytes.len(), 20 + tcp.header_len());
             }
             (Transport::Udp, Some(TransportSlice::Udp(udp))) => {
@@ -169,7 +169,7 @@ fn errors_are_returned() {
             Ok(())
         }
     }
-    // The buffer takes the first packets; the file is found full when it is finished.
+    // The buffer takes the first packets; the error of the full file shows when the capture is finished.
     let mut capture = Capture::new(Full).unwrap();
     capture.write(&packets()[0]).unwrap();
     assert!(matches!(capture.finish(), Err(CaptureError::Finish(_))));
@@ -188,8 +188,8 @@ fn errors_are_returned() {
     assert!(matches!(capture.write(&wrong), Err(CaptureError::Options(_))));
 }
 
-/// What `tshark` says of the file with these `bytes`; `None` if it is not installed, which only a machine
-/// that does not claim to be complete (`CI=true`) may be.
+/// The output of `tshark` for the file with these `bytes`; `None` if it is not installed, which is permitted
+/// only on machines that do not claim to be complete (`CI=true`).
 fn tshark(bytes: &[u8], arguments: &[&str]) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("link.pcap");
@@ -234,7 +234,7 @@ fn tshark_sees_the_fields_that_were_written() {
 
 #[test]
 fn tshark_finds_nothing_malformed_and_every_checksum_right() {
-    // Without payload tshark cannot check: here each packet is filled up with the zeros it stands for.
+    // Without payload tshark cannot check: here the payload of each packet is filled with zeros.
     let mut whole = PcapWriter::with_header(
         Vec::new(),
         PcapHeader {
@@ -261,8 +261,8 @@ fn tshark_finds_nothing_malformed_and_every_checksum_right() {
 
     let findings = ["-Y", "_ws.malformed || _ws.expert.severity >= 0x600000 || tcp.analysis.lost_segment"];
     assert_eq!(tshark(&file(&packets()), &findings).unwrap(), "");
-    // And it would: with the first data segment left out, the next one reveals the gap, and its
-    // acknowledgement a segment that was not seen.
+    // With the first data segment left out, the next one reveals the gap, and its acknowledgement an unseen
+    // segment.
     let mut gap = packets();
     gap.remove(2);
     assert_eq!(tshark(&file(&gap), &findings).unwrap().lines().count(), 2);

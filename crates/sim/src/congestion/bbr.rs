@@ -1,11 +1,11 @@
-//! BBR, version 1: paces at the rate of the bottleneck, with a window of twice what the path holds.
+//! BBR, version 1: paces at the rate of the bottleneck, with a window of twice the BDP of the path.
 //!
 //! Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00 sections 4.1 (the model) to 4.3 (the states), with the rate samples of
-//! [`delivery_rate`](super::delivery_rate) and the timer of [`pacing`](super::pacing). Marks mean nothing to it. The long-term
-//! rate that finds policers, which Linux has and the draft does not, is in `policer.rs`. Chosen: a cycle begins in a phase that
-//! the time in nanoseconds decides, in place of a generator. Cost: O(1) per ACK; 0.5 kB per connection and 56 bytes for each
-//! outstanding segment.
+//! draft-cardwell-iccrg-bbr-congestion-control-00 sections 4.1 (the model) to 4.3 (the states), with the rate
+//! samples of [`delivery_rate`](super::delivery_rate) and the timer of [`pacing`](super::pacing). It ignores
+//! marks. The long-term rate that detects policers, in Linux but not in the draft, is in `policer.rs`.
+//! Chosen: the time in nanoseconds, rather than a random generator, selects the phase in which a cycle
+//! begins. Cost: O(1) per ACK; 0.5 kB per connection and 56 bytes for each outstanding segment.
 //!
 //! | here | draft | default | section |
 //! |---|---|---|---|
@@ -32,14 +32,15 @@ const HIGH_GAIN: f64 = 2.0 * std::f64::consts::LOG2_E;
 const MIN_PIPE_CWND: f64 = 4.0;
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 const PACING_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Below the rate of the bottleneck by so much, lest a queue that no phase empties grows from cycle to cycle.
+/// The margin below the rate of the bottleneck, without which a queue that no phase empties grows from cycle
+/// to cycle.
 const PACING_MARGIN: f64 = 0.01;
 /// Section 4.3.4: the gain of the window while it probes for bandwidth.
 const PROBE_BW_CWND_GAIN: f64 = 2.0;
 /// Section 4.3.2.2: the pipe is full when three round trips each find less than a quarter more.
 const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u32 = 3;
-/// Section 4.2.3.2: quanta beyond what the path holds.
+/// Section 4.2.3.2: quanta in addition to the BDP.
 const SPARE_QUANTA: u32 = 3;
 
 /// Section 3.4.
@@ -51,14 +52,14 @@ enum State {
     ProbeRtt,
 }
 
-/// The model of the path and what follows from it. Names as in the draft.
+/// The model of the path and its results. Names as in the draft.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     state: State,
     pacing_gain: f64,
     cwnd_gain: f64,
     pacing_rate: Rate,
-    /// The largest sample of each of the last rounds, that of the present one in its place of the ring.
+    /// The largest sample of each of the last rounds, as a ring that includes the present one.
     btl_bw_filter: [Rate; BTL_BW_FILTER_LEN],
     btl_bw: Rate,
     round_count: usize,
@@ -80,12 +81,12 @@ pub struct Bbr {
     cycle_index: usize,
     policer: Policer,
     initial_cwnd: f64,
-    /// What a full segment takes on the wire.
+    /// The size of a full segment on the wire.
     wire: Bytes,
 }
 
 impl Bbr {
-    /// A connection that begins with `initial_cwnd` segments of `wire` bytes.
+    /// A connection with an initial window of `initial_cwnd` segments of `wire` bytes.
     #[must_use]
     pub fn new(initial_cwnd: f64, wire: Bytes) -> Self {
         Self {
@@ -213,7 +214,7 @@ impl Bbr {
         }
     }
 
-    /// A policer's rate in place of the largest sample, while one is believed in.
+    /// The rate of a detected policer, else the largest sample.
     fn bw(&self) -> Rate {
         self.policer.rate().unwrap_or(self.btl_bw)
     }
@@ -235,7 +236,7 @@ impl Bbr {
         Rate::from_bit((segments_per_second * self.wire.bits() as f64) as u64)
     }
 
-    /// Section 4.2.3.2, BBRInflight: what the path holds, `gain` times, and what waits at its ends.
+    /// Section 4.2.3.2, BBRInflight: `gain` times the BDP, plus quanta that wait at its ends.
     fn inflight(&self, gain: f64) -> f64 {
         let Some(rtprop) = self.rtprop else { return self.initial_cwnd };
         let bdp = self.bw().bytes_in(rtprop).get() as f64 / self.wire.get() as f64;
@@ -331,7 +332,7 @@ impl Bbr {
         if is_next {
             self.advance_cycle_phase(ack.now);
         }
-        // What is above a policer's rate is lost.
+        // Packets above a policer's rate are lost.
         if self.policer.rate().is_some() {
             self.pacing_gain = 1.0;
         }
@@ -380,7 +381,8 @@ mod tests {
     use super::*;
     use crate::congestion::delivery_rate::Transit;
 
-    /// A path of 10 segments of 1250 bytes each 100 ms, 1 Mb/s, on which each ACK is for one segment. Without a queue.
+    /// A path of 10 segments of 1250 bytes each 100 ms, 1 Mb/s, on which each ACK is for one segment. Without
+    /// a queue.
     fn ack(n: u64, in_flight: u32) -> SampledAck {
         let sample = RateSample {
             prior_delivered: n.saturating_sub(10),
@@ -422,25 +424,27 @@ mod tests {
             }
             match bbr.state {
                 State::ProbeRtt => assert_eq!(cwnd, 4.0),
-                // Twice the path and three quanta of one or two segments.
+                // Twice the BDP and three quanta of one or two segments.
                 State::ProbeBw if n > 100 => assert!((20.0..26.5).contains(&cwnd), "{n}: {cwnd}"),
                 _ => {}
             }
         }
         assert_eq!((bbr.btl_bw, bbr.rtprop), (Rate::from_mbit(1), Some(Span::from_millis(101))));
         assert_eq!(seen[0], (State::Startup, HIGH_GAIN, 1));
-        // The first round finds the rate and three more find no more; then the queue of 4 beyond three quanta drains.
+        // The first round finds the rate and three more find no increase; then the queue of 4 beyond three
+        // quanta drains.
         assert_eq!((seen[1].0, seen[1].1), (State::Drain, 1.0 / HIGH_GAIN));
         assert!((30..=45).contains(&seen[1].2), "{seen:?}");
         assert!(seen[2].0 == State::ProbeBw && seen[2].2 - seen[1].2 < 10, "{seen:?}");
-        // 11 ACKs are more than a round trip. The phase of 3/4 ends at once, for nothing is in the queue; six of 1 follow.
+        // 11 ACKs are more than a round trip. The phase of 3/4 ends at once, because the queue is empty; six
+        // of 1 follow.
         let probes: Vec<u64> = seen.iter().filter(|phase| phase.1 == 1.25).map(|phase| phase.2).collect();
         let quiet = probes.windows(2).filter(|pair| pair[1] < 1_900);
         assert!(
             quiet.clone().count() > 15 && quiet.clone().all(|pair| pair[1] - pair[0] == 78),
             "{probes:?}"
         );
-        // 10 s after the last 100 ms, which came with ACK 899, for 200 ms and a round trip at least.
+        // 10 s after the last 100 ms, which came with ACK 899, for 200 ms and at least a round trip.
         let probe = seen.iter().position(|phase| phase.0 == State::ProbeRtt).unwrap();
         assert_eq!(seen[probe].2, 1_900);
         assert!((20..=32).contains(&(seen[probe + 1].2 - 1_900)), "{seen:?}");
@@ -455,7 +459,7 @@ mod tests {
             cwnd = bbr.on_ack(cwnd, ack(n, if bbr.filled_pipe { 10 } else { 20 }));
         }
         let before = cwnd;
-        // 12 of 20 in the network are lost: what arrives is what may be sent, until a round trip is over.
+        // 12 of 20 in flight are lost: arrivals permit as many transmissions, until a round trip is over.
         cwnd = bbr.enter_recovery(cwnd, 8, 500);
         assert_eq!(cwnd, 9.0);
         for n in 501..=509 {

@@ -1,11 +1,13 @@
-//! BBR, version 3: paces at the rate of the bottleneck, and keeps in the network what was lost less than a fiftieth of.
+//! BBR, version 3: paces at the rate of the bottleneck, and limits data in flight to an amount with losses
+//! below 2 %.
 //!
 //! draft-ietf-ccwg-bbr-05 sections 5.3 (the states) to 5.6 (pacing and the window), over the rate samples of
-//! [`delivery_rate`](super::delivery_rate). The long-term model is what probing finds, the largest rate of two cycles and
-//! `inflight_longterm`; the short-term model is what losses leave of it until the next probe. Marks mean nothing to it, for
-//! the draft has no response to them. Precautionary probes are not in it: they came after version 05. Chosen: what the draft
-//! draws at random the time in nanoseconds decides, in place of a generator. Cost: O(1) per ACK and O(log segments) per loss,
-//! times the losses that wait to be repaired; 0.5 kB per connection and 72 bytes for each outstanding segment.
+//! [`delivery_rate`](super::delivery_rate). Probing sets the long-term model, the largest rate of two cycles
+//! and `inflight_longterm`; losses reduce the short-term model until the next probe. It ignores marks,
+//! because the draft has no response to them. It has no precautionary probes, which are later than version
+//! 05. Chosen: the time in nanoseconds replaces the draft's random draws. Cost: O(1) per ACK and O(log
+//! segments) per loss, times the losses that wait for repair; 0.5 kB per connection and 72 bytes for each
+//! outstanding segment.
 //!
 //! | here | draft | default | section |
 //! |---|---|---|---|
@@ -51,12 +53,12 @@ const STARTUP_FULL_LOSS_COUNT: u32 = 6;
 /// Section 5.3.1.2: the pipe is full when three round trips each find less than a quarter more.
 const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u32 = 3;
-/// Section 5.3.2: Drain ends after so many round trips.
+/// Section 5.3.2: the number of round trips after which Drain ends.
 const DRAIN_ROUNDS: usize = 3;
-/// Section 5.3.3.5.3: a probe at the latest after so many round trips, and so much time.
+/// Section 5.3.3.5.3: the maximum number of round trips, and the maximum time, between probes.
 const RENO_ROUNDS: f64 = 63.0;
 const PROBE_WAIT: Span = Span::from_secs(2);
-/// Section 5.5.8: quanta beyond what the path holds.
+/// Section 5.5.8: quanta in addition to the BDP.
 const SPARE_QUANTA: u32 = 3;
 
 /// Section 5.1.1.
@@ -72,7 +74,7 @@ enum State {
 }
 
 impl State {
-    /// Section 5.6.1, with that of the window.
+    /// Section 5.6.1: the pacing gain, and the window gain.
     const fn gains(self) -> (f64, f64) {
         match self {
             Self::Startup => (STARTUP_PACING_GAIN, CWND_GAIN),
@@ -94,7 +96,7 @@ impl State {
     }
 }
 
-/// Section 2: what ACKs say of a probe.
+/// Section 2: the phase of a probe that ACKs belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -104,7 +106,7 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// Section 5.5.11: what a recovery that proves needless gives back.
+/// Section 5.5.11: the state that is restored when a recovery proves needless.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     state: Option<State>,
@@ -113,14 +115,14 @@ struct Undo {
     inflight_longterm: f64,
 }
 
-/// The model of the path and what follows from it. Names as in the draft; volumes are in segments.
+/// The model of the path and its results. Names as in the draft; volumes are in segments.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     state: State,
     pacing_rate: Rate,
     /// The largest sample of this cycle and of the last.
     max_bw_filter: [Rate; 2],
-    /// None is infinite.
+    /// The short-term bandwidth; none is infinite.
     bw_shortterm: Option<Rate>,
     inflight_shortterm: f64,
     inflight_longterm: f64,
@@ -161,12 +163,12 @@ pub struct Bbr3 {
     idle_restart: bool,
     undo: Undo,
     initial_cwnd: f64,
-    /// What a full segment takes on the wire.
+    /// The size of a full segment on the wire.
     wire: Bytes,
 }
 
 impl Bbr3 {
-    /// A connection that begins with `initial_cwnd` segments of `wire` bytes.
+    /// A connection with an initial window of `initial_cwnd` segments of `wire` bytes.
     #[must_use]
     pub const fn new(initial_cwnd: f64, wire: Bytes) -> Self {
         let none = f64::INFINITY;
@@ -328,7 +330,7 @@ impl PathModel for Bbr3 {
         self.update_min_rtt(ack);
         cwnd = self.check_probe_rtt(cwnd, ack);
         if self.loss_round_start {
-            // AdvanceLatestDeliverySignals, and a round's end for what was lost in it.
+            // AdvanceLatestDeliverySignals; the end of a round resets the losses in it.
             self.bw_latest = rate.unwrap_or_default();
             self.inflight_latest = delivered(ack.sample);
             (self.is_loss_in_round, self.loss_events_in_round) = (false, 0);

@@ -1,4 +1,4 @@
-//! The congestion control of a connection, whichever it is.
+//! The congestion control of a connection, of any kind.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,23 +16,23 @@ use super::reno::Reno;
 use super::vegas::Vegas;
 use super::window::initial_window;
 
-/// The hook of a sign of congestion.
+/// The hook of a congestion signal.
 pub type Sign = fn(&mut (dyn CongestionControl + 'static), &mut Window, &CongestionEvent) -> Response;
 
-/// A congestion control in the size of a pointer. Reno and CUBIC, which most connections have, are called without a table of functions
-/// for each ACK; all are a [`CongestionControl`] by reference.
+/// A congestion control in the size of a pointer. Reno and CUBIC, which most connections have, are called
+/// without a virtual call for each ACK; by reference all are a [`CongestionControl`].
 #[derive(Debug)]
 pub enum Control {
-    /// Of Tahoe, Reno, NewReno and SACK, which differ in how they repair losses.
+    /// The window of Tahoe, Reno, NewReno and SACK, which differ in loss recovery.
     Reno(Reno),
-    /// One that remembers something.
+    /// A control with state.
     Boxed(Box<Boxed>),
 }
 
 /// A control on the heap.
 #[derive(Debug)]
 pub enum Boxed {
-    /// CUBIC's.
+    /// CUBIC.
     Cubic(Cubic),
     /// Any other.
     Other(Box<dyn CongestionControl>),
@@ -42,7 +42,7 @@ pub enum Boxed {
 const _: () = assert!(size_of::<Control>() == 8);
 
 impl Control {
-    /// That of a connection that begins.
+    /// The control of a new connection.
     #[must_use]
     pub fn new(params: &TcpParams) -> Self {
         let (initial_window, segment) = (initial_window(params), params.segment);
@@ -65,15 +65,17 @@ impl Control {
         Self::Boxed(Box::new(Boxed::Other(other)))
     }
 
-    /// Whether it may read all of an [`Ack`], and move the window by itself. Reno and CUBIC do neither, so that less is computed for them.
+    /// Whether it may read all of an [`Ack`], and change the window by itself. Reno and CUBIC do neither, so
+    /// that less is computed for them.
     #[must_use]
     pub fn reads_whole_acks(&self) -> bool {
         let is_other = matches!(self, Self::Boxed(boxed) if matches!(**boxed, Boxed::Other(_)));
         is_other || self.observes_segments()
     }
 
-    /// As [`CongestionControl::on_ack`], for one that does not [read all](Self::reads_whole_acks) of it: what it does not read is not
-    /// computed. Any other control learns nothing, which a debug build refuses.
+    /// As [`CongestionControl::on_ack`], for a control that does not [read all](Self::reads_whole_acks) of
+    /// it: unused fields are not computed. Other controls must not be called this way, which a debug build
+    /// asserts.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {

@@ -1,11 +1,11 @@
 //! CUBIC: the window grows as a cubic function of the time since the last loss.
 //!
-//! RFC 9438 sections 4.2 to 4.8. Deviations: window in real-valued segments; a period limited by the
-//! application or the receiver is left out of the epoch's time (section 5.8) ACK by ACK. Cost: one cube root
-//! per loss.
+//! RFC 9438 sections 4.2 to 4.8. Deviations: the window is in real-valued segments; a period limited by the
+//! application or the receiver is excluded from the epoch's time (section 5.8) ACK by ACK. Cost: one cube
+//! root per loss.
 //!
-//! [`CubicForm::Linux`] counts whole segments, as the kernel does: a *pace* says how many must be acknowledged for
-//! each one that the window grows by, and follows the target.
+//! [`CubicForm::Linux`] counts whole segments, as the kernel does: a *pace* is the number of segments that
+//! must be acknowledged for each segment of growth, and follows the target.
 
 use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Response, Window};
 use apportion_core::units::{Span, Time};
@@ -13,7 +13,7 @@ use apportion_scenario::tcp::CubicForm;
 
 /// RFC 9438 section 4.1: the aggressiveness, in segments per second cubed.
 pub const C: f64 = 0.4;
-/// RFC 9438 section 4.6: what a loss leaves of the window.
+/// RFC 9438 section 4.6: the factor of the window after a loss.
 pub const BETA: f64 = 0.7;
 /// RFC 9438 section 4.3: the additive increase that equals Reno's rate under this `BETA`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
@@ -24,12 +24,13 @@ const SEARCH: f64 = 20.0;
 const CREEP: f64 = 100.0;
 /// Linux: the fastest pace, in segments.
 const FASTEST: f64 = 2.0;
-/// Linux: windows that must be acknowledged for a segment more of Reno's window: 1 / `ALPHA`, in eighths.
+/// Linux: windows that must be acknowledged for one segment of growth of Reno's window: 1 / `ALPHA`, in
+/// eighths.
 const RENO: f64 = 15.0 / 8.0;
-/// Linux: how long a pace holds while the window stays, a 32nd of a second.
+/// Linux: the time for which a pace holds while the window stays, a 32nd of a second.
 const HOLD: Span = Span::from_micros(31_250);
 
-/// CUBIC's memory, named as in RFC 9438 section 4.1.
+/// The state of CUBIC, named as in RFC 9438 section 4.1.
 #[derive(Clone, Copy, Debug)]
 pub struct Cubic {
     form: CubicForm,
@@ -38,7 +39,7 @@ pub struct Cubic {
     /// Window just before the last reduction.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
-    /// Linux: segments acknowledged that the window has not yet grown for.
+    /// Linux: acknowledged segments that have not yet increased the window.
     credit: f64,
 }
 
@@ -49,12 +50,12 @@ struct Epoch {
     /// Seconds from `start` until the window is `w_max` again.
     k: f64,
     w_max: f64,
-    /// What Reno's window would be.
+    /// The window of Reno.
     w_est: f64,
     last_ack: Time,
-    /// Linux: segments acknowledged that `w_est` has not yet grown for.
+    /// Linux: acknowledged segments that have not yet increased `w_est`.
     credit_est: f64,
-    /// Linux: the pace in force, until when it holds, and for which window.
+    /// Linux: the present pace, the time until which it holds, and its window.
     pace: Option<(f64, Time, f64)>,
 }
 
@@ -75,18 +76,18 @@ pub fn k(cwnd: f64, w_max: f64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     now: Time,
-    /// Segments it acknowledges.
+    /// Segments acknowledged.
     acked: f64,
-    /// The round-trip time that the window looks ahead by.
+    /// The round-trip time by which the window looks ahead.
     ahead: Span,
-    /// Whether the window, rather than the application or the receiver, limited what was sent.
+    /// Whether the window, rather than the application or the receiver, limited sending.
     limited: bool,
 }
 
 impl CongestionControl for Cubic {
     #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        // What holds in slow start holds for the ACK by which HyStart ends it.
+        // The ACK with which HyStart ends slow start still follows the rule of slow start.
         if ack.slow_start && !ack.may_grow {
             return;
         }
@@ -125,13 +126,14 @@ impl CongestionControl for Cubic {
 }
 
 impl Cubic {
-    /// Nothing was lost yet.
+    /// A connection without losses so far.
     #[must_use]
     pub const fn new(form: CubicForm) -> Self {
         Self { form, w_max: 0.0, cwnd_prior: 0.0, epoch: None, credit: 0.0 }
     }
 
-    /// Congestion at window `cwnd`: remembers it, lower if the window had not recovered from the last one.
+    /// Congestion at window `cwnd`: stores it, reduced if the window had not recovered from the previous
+    /// congestion.
     fn reduce(&mut self, cwnd: f64) {
         // RFC 9438 section 4.7, fast convergence.
         let w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -176,20 +178,21 @@ impl Cubic {
             return cwnd + self.spend(pace, ack.acked);
         }
         let t = ack.now.since(epoch.start).as_secs_f64();
-        // RFC 9438 section 4.3, equation (4); alpha is 1 once the window is back where it was.
+        // RFC 9438 section 4.3, equation (4); alpha is 1 once the window is back at its previous size.
         let alpha = if epoch.w_est >= cwnd_prior { 1.0 } else { ALPHA };
         epoch.w_est += alpha * ack.acked / cwnd;
         if w_cubic(t, epoch.k, epoch.w_max) < epoch.w_est {
             return epoch.w_est.max(cwnd);
         }
-        // RFC 9438 sections 4.2, 4.4 and 4.5: aim at the window one RTT ahead, at most half as much again.
+        // RFC 9438 sections 4.2, 4.4 and 4.5: the target is the window one RTT ahead, at most half as much
+        // again.
         let ahead = w_cubic(t + ack.ahead.as_secs_f64(), epoch.k, epoch.w_max);
         let target = ahead.clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) / cwnd * ack.acked
     }
 
-    /// How much the window grows when `acked` segments are acknowledged, at `pace`. Credit from a slower pace is worth
-    /// one segment and no more.
+    /// The growth of the window when `acked` segments are acknowledged, at `pace`. Credit from a slower pace
+    /// is worth at most one segment.
     fn spend(&mut self, pace: f64, acked: f64) -> f64 {
         let (saved, credit) = if self.credit >= pace { (1.0, acked) } else { (0.0, self.credit + acked) };
         let grown = (credit / pace).floor();
@@ -199,8 +202,8 @@ impl Cubic {
 }
 
 impl Epoch {
-    /// How many segments must be acknowledged for each one that a window of whole segments grows by. `searches`:
-    /// the window has met no loss yet, and is not a plateau to stay at.
+    /// The number of segments that must be acknowledged for each segment of growth of a window in whole
+    /// segments. `searches`: the window has met no loss yet, and is not a plateau to stay at.
     fn pace(&mut self, cwnd: f64, searches: bool, ack: Growth) -> f64 {
         self.credit_est += ack.acked;
         if let Some((pace, until, of)) = self.pace
@@ -215,7 +218,8 @@ impl Epoch {
             self.w_est += 1.0;
         }
         let ahead = (ack.now.since(self.start) + ack.ahead).as_secs_f64();
-        // The distance from the plateau is cut to whole segments: below it, that is a target rounded up.
+        // The distance from the plateau is truncated to whole segments: below it, this is a target rounded
+        // up.
         let target = self.w_max + (w_cubic(ahead, self.k, self.w_max) - self.w_max).trunc();
         let lead = target.max(self.w_est.floor()) - cwnd;
         let pace = if lead > 0.0 { (cwnd / lead).floor() } else { CREEP * cwnd };
@@ -274,8 +278,7 @@ mod tests {
     fn a_small_window_grows_as_reno_would() {
         let mut cubic = Cubic::new(CubicForm::Rfc9438);
         cubic.reduce(10.0);
-        // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno gets there at 0.53 a RTT, in 6
-        // RTTs.
+        // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno needs 6 RTTs at 0.53 a RTT.
         let (mut cwnd, mut now) = (7.0, Time::ZERO);
         for _ in 0..6 {
             for _ in 0..cwnd as u64 {
@@ -303,7 +306,7 @@ mod tests {
     #[test]
     fn in_linux_credit_from_a_slower_pace_is_worth_one_segment() {
         let mut cubic = Cubic::new(CubicForm::Linux);
-        // 3 for each: 2, 4 - 3, 1 + 6 - 2 · 3; then 20 of credit for 100 are one segment at a pace of 2.
+        // 3 for each: 2, 4 - 3, 1 + 6 - 2 · 3; then a credit of 20 for 100 is one segment at a pace of 2.
         let grown = [(3.0, 2.0), (3.0, 2.0), (3.0, 6.0), (100.0, 19.0), (2.0, 1.0), (2.0, 1.0)];
         let grown = grown.map(|(pace, acked)| cubic.spend(pace, acked));
         assert_eq!(grown, [0.0, 1.0, 2.0, 0.0, 1.0, 1.0]);
@@ -315,7 +318,7 @@ mod tests {
         let mut cubic = Cubic::new(CubicForm::Linux);
         cubic.reduce(2.0);
         // The plateau is the window. Reno's is 3 after more than floor(2 · 15/8) = 3 segments, and 4 after
-        // floor(3 · 15/8) = 5 more; the credit of 3 and 4 that is there by then makes the window follow at once.
+        // floor(3 · 15/8) = 5 more; the existing credit of 3 and 4 makes the window follow at once.
         let mut now = Time::ZERO;
         let mut cwnd = 2.0;
         let windows = [(); 9].map(|()| {
@@ -328,7 +331,7 @@ mod tests {
 
     #[test]
     fn in_linux_a_pace_holds_for_a_32nd_of_a_second() {
-        // As above: the fourth segment is enough only if it comes late enough for the pace to be computed anew.
+        // As above: the fourth segment is enough only if it comes late enough for the pace to be recomputed.
         for (last, window) in [(31, 2.0), (32, 3.0)] {
             let mut cubic = Cubic::new(CubicForm::Linux);
             cubic.reduce(2.0);
@@ -343,8 +346,9 @@ mod tests {
     fn in_linux_the_target_is_a_whole_segment_nearer_to_the_plateau() {
         let mut cubic = Cubic::new(CubicForm::Linux);
         cubic.reduce(10.0);
-        // From 7, 100 ms ahead of the start: K = cbrt(3/0.4) = 1.957 s, 0.4 · 1.857^3 = 2.56 below 10, in whole
-        // segments 2: the target is 8, so that 7 acknowledged segments make the window grow, and not 6.
+        // From 7, 100 ms ahead of the start: K = cbrt(3/0.4) = 1.957 s, 0.4 · 1.857^3 = 2.56 below 10, in
+        // whole segments 2: the target is 8, so that 7 acknowledged segments increase the window, and 6 do
+        // not.
         let mut cwnd = 7.0;
         for grown in [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0] {
             cwnd = cubic.grow(cwnd, ack(Time::ZERO));

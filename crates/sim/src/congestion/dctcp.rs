@@ -1,11 +1,13 @@
-//! DCTCP: a mark cuts the window by half of the share of bytes that were marked lately.
+//! DCTCP: a mark cuts the window by half of the recent share of marked bytes.
 //!
-//! RFC 8257 sections 3.3 and 3.4; Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010. What a receiver echoes is in
-//! [`receiver`](crate::tcp::receiver) (section 3.2), and the threshold is the queue's. Losses and slow start are Reno's.
-//! As in Linux, a mark lowers the window over a round trip ([`prr`](crate::tcp::prr)), where section 3.3 and the paper lower it at once:
-//! until then the queue is above its threshold, and a second window is marked. The window does not grow until what was
-//! outstanding at the mark is acknowledged. It is of whole segments, as in Linux (docs/parity.md has a trace): a small one is cut by
-//! less than half of the share, or not at all. All packets are ECN-capable, SYNs, ACKs and what is sent again too. Cost: O(1)
+//! RFC 8257 sections 3.3 and 3.4; Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010. The receiver's
+//! echo is in [`receiver`](crate::tcp::receiver) (section 3.2), and the threshold belongs to the queue.
+//! Losses and slow start are Reno's. As in Linux, a mark lowers the window over a round trip
+//! ([`prr`](crate::tcp::prr)), where section 3.3 and the paper lower it at once: until then the queue is
+//! above its threshold, and a second window is marked. The window does not grow until the data outstanding at
+//! the mark is acknowledged. It has whole segments, as in Linux (docs/parity.md has a trace): a small one is
+//! cut by less than half of the share, or not at all. All packets are ECN-capable, including SYNs, ACKs and
+//! retransmissions. Cost: O(1) per ACK; 32 bytes per connection.
 //! per ACK; 32 bytes per connection.
 
 use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
@@ -15,7 +17,7 @@ use super::reno::Reno;
 /// RFC 8257 section 4.2: g, the weight of the last window in the estimate, is 1/16 in some implementations.
 const G: f64 = 1.0 / 16.0;
 
-/// The share of bytes that are marked. Names as in RFC 8257 section 3.3, without their prefix.
+/// The share of marked bytes. Names as in RFC 8257 section 3.3, without their prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct Dctcp {
     alpha: f64,
@@ -25,7 +27,7 @@ pub struct Dctcp {
 }
 
 impl CongestionControl for Dctcp {
-    /// All of the bytes of an ACK are marked, or none.
+    /// Either all bytes of an ACK are marked, or none.
     fn on_feedback(&mut self, ack: &Feedback) {
         self.bytes_acked += ack.bytes;
         self.bytes_marked += if ack.marked > 0 { ack.bytes } else { 0 };
@@ -56,22 +58,23 @@ impl CongestionControl for Dctcp {
 }
 
 impl Default for Dctcp {
-    /// RFC 8257 section 3.3: Alpha is 1 at first, so that the first mark halves the window.
+    /// RFC 8257 section 3.3: the initial Alpha is 1, so that the first mark halves the window.
     fn default() -> Self {
         Self { alpha: 1.0, window_end: 0, bytes_acked: 0, bytes_marked: 0 }
     }
 }
 
 impl Dctcp {
-    /// What a mark leaves of a window of `cwnd` segments (step 9). Whole segments are taken.
+    /// The window after a mark at `cwnd` segments (step 9). Whole segments are subtracted.
     fn leaves(&self, cwnd: f64) -> f64 {
         let whole = cwnd.floor();
         whole - (whole * self.alpha / 2.0).floor()
     }
 }
 
-/// The window in congestion avoidance after an ACK of `acked` segments: one more for as many as it has, counted (RFC 5681
-/// section 3.1, the way that it recommends). Equation (3) there lets a window of four wait for half a segment more.
+/// The window in congestion avoidance after an ACK of `acked` segments: one more for each window acknowledged
+/// (RFC 5681 section 3.1, its recommended way). Equation (3) there lets a window of four wait for half a
+/// segment more.
 fn grow(cwnd: f64, acked: f64) -> f64 {
     let whole = cwnd.floor();
     let count = ((cwnd - whole) * whole).round() + acked;
@@ -112,7 +115,7 @@ mod tests {
             ack(&mut dctcp, 100 * n, 100, n % 2 == 0, 2_000);
         }
         assert_eq!(dctcp.alpha, 0.9375);
-        // 12 ends it: 6 of 11 were marked, 15/16 · 15/16 + 6/11 / 16.
+        // ACK 12 ends it: 6 of 11 were marked, 15/16 · 15/16 + 6/11 / 16.
         ack(&mut dctcp, 1_200, 100, true, 2_000);
         assert!((dctcp.alpha - (0.878_906_25 + 6.0 / 176.0)).abs() < 1e-12);
     }
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn a_mark_takes_whole_segments() {
         let dctcp = Dctcp { alpha: 0.49, ..Dctcp::default() };
-        // 0.98, 1.225 and 11.27 of it.
+        // Reductions of 0.98, 1.225 and 11.27 segments.
         assert_eq!((dctcp.leaves(4.9), dctcp.leaves(5.0), dctcp.leaves(46.5)), (4.0, 4.0, 35.0));
     }
 
@@ -134,7 +137,7 @@ mod tests {
             }
             assert_eq!(grow(cwnd, 1.0), f64::from(whole + 1));
         }
-        // What is beyond a window counts for the next.
+        // Segments beyond a window count for the next.
         assert_eq!(grow(4.75, 2.0), 5.2);
     }
 }

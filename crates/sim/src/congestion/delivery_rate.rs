@@ -1,13 +1,14 @@
-//! How fast the network delivers: a sample for each ACK.
+//! The delivery rate of the network: a sample for each ACK.
 //!
-//! draft-cheng-iccrg-delivery-rate-estimation-00 sections 2 and 3, in segments. An ACK that delivers nothing sent later than
-//! what was delivered before gives no sample. Cost: 56 bytes for each outstanding segment; O(log segments) to find one.
+//! draft-cheng-iccrg-delivery-rate-estimation-00 sections 2 and 3, in segments. An ACK gives no sample if
+//! none of its segments was sent later than those delivered before. Cost: 56 bytes for each outstanding
+//! segment; O(log segments) to find one.
 
 use std::collections::VecDeque;
 
 use apportion_core::units::{Span, Time};
 
-/// What is remembered of an outstanding segment (section 3.1.2, P).
+/// The state recorded for an outstanding segment (section 3.1.2, P).
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     end: u64,
@@ -22,48 +23,48 @@ struct Sent {
     is_lost: bool,
 }
 
-/// What was delivered, and what is outstanding (section 3.1.1, C).
+/// The delivered count and the outstanding segments (section 3.1.1, C).
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryRate {
     sent: VecDeque<Sent>,
     delivered: u64,
     delivered_time: Time,
     first_sent_time: Time,
-    /// The application leaves the path idle until so much is delivered; zero if it does not.
+    /// The delivered count up to which samples are application-limited; zero if none are.
     app_limited: u64,
-    /// Segments that were lost.
+    /// The number of lost segments.
     lost: u64,
     transit: Transit,
 }
 
-/// What a segment met that was sent last of those delivered, or that is lost.
+/// The conditions that a segment met: the one sent last among those delivered, or a lost one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transit {
-    /// In the network when it was sent, itself included.
+    /// Segments in flight when it was sent, itself included.
     pub in_flight: u32,
-    /// Lost since it was sent.
+    /// Segments lost since it was sent.
     pub lost: u64,
-    /// The application limited what was sent then.
+    /// Whether the application limited sending then.
     pub is_app_limited: bool,
 }
 
-/// Section 3.1.3, rs.
+/// A rate sample (section 3.1.3, rs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Delivered when the segment was sent that was sent last of those the ACK delivers.
+    /// The delivered count at the transmission of the segment sent last among those that the ACK delivers.
     pub prior_delivered: u64,
-    /// Delivered since.
+    /// Segments delivered since then.
     pub delivered: u64,
-    /// In so much time.
+    /// The duration of the sample.
     pub interval: Span,
-    /// The application limited it.
+    /// Whether the sample is application-limited.
     pub is_app_limited: bool,
     /// The round-trip time of that segment, if it was sent once.
     pub rtt: Option<Span>,
 }
 
 impl Sent {
-    /// What it met, when `lost` segments are lost.
+    /// The conditions that it met, when `lost` segments are lost.
     const fn transit(&self, lost: u64) -> Transit {
         Transit { in_flight: self.in_flight, lost: lost - self.lost, is_app_limited: self.is_app_limited }
     }
@@ -76,7 +77,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// Segments lost so far, each as often as it was.
+    /// Segments lost so far, counted once for each loss.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
@@ -88,12 +89,12 @@ impl DeliveryRate {
         self.app_limited > 0
     }
 
-    /// The application has no more data, with so many segments in the network (section 3.4).
+    /// Notes that the application has no more data, with `in_flight` segments in flight (section 3.4).
     pub fn limit(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// The segment that ends at `end` is sent, or again, after `in_flight` others (section 3.2).
+    /// Notes that the segment that ends at `end` is sent, or again, after `in_flight` others (section 3.2).
     pub fn send(&mut self, now: Time, end: u64, in_flight: u32) {
         if in_flight == 0 {
             (self.first_sent_time, self.delivered_time) = (now, now);
@@ -119,8 +120,8 @@ impl DeliveryRate {
         }
     }
 
-    /// The segment that ends at `end` is lost: what it met, and whether the one before it is not lost; nothing if that is
-    /// known.
+    /// Notes that the segment that ends at `end` is lost. Returns the conditions that it met, and whether the
+    /// segment before it is not lost; none if the loss is known already.
     pub fn lose(&mut self, end: u64) -> Option<(Transit, bool)> {
         let at = self.sent.partition_point(|sent| sent.end < end);
         let begins = at.checked_sub(1).is_none_or(|before| !self.sent[before].is_lost);
@@ -130,14 +131,14 @@ impl DeliveryRate {
         Some((sent.transit(self.lost), begins))
     }
 
-    /// What the segment of the last sample met.
+    /// The conditions that the segment of the last sample met.
     #[must_use]
     pub const fn transit(&self) -> Transit {
         self.transit
     }
 
-    /// An ACK delivers `segments`; the one that ends at `latest` was sent last of those, if later than all before. All
-    /// below `una` has arrived (section 3.3).
+    /// Notes that an ACK delivers `segments`. The one that ends at `latest` was sent last of those, if later
+    /// than all before. All below `una` has arrived (section 3.3).
     pub fn deliver(&mut self, now: Time, segments: u32, latest: Option<u64>, una: u64) -> Option<RateSample> {
         if segments > 0 {
             self.delivered += u64::from(segments);
@@ -184,7 +185,7 @@ mod tests {
         // One segment each 10 ms, delivered 100 ms later; ACKs of four come at once, 130 ms after the first.
         let mut rate = DeliveryRate::default();
         (0..20).for_each(|n| rate.send(at(10 * n), n + 1, n as u32));
-        // The first four were sent when nothing was delivered: since the first was sent, 130 ms.
+        // The first four were sent when nothing was delivered: 130 ms since the first transmission.
         let first = rate.deliver(at(130), 4, Some(4), 4).unwrap();
         assert_eq!((first.prior_delivered, first.delivered, first.interval), (0, 4, Span::from_millis(130)));
         assert_eq!(first.rtt, Some(Span::from_millis(100)));
@@ -206,7 +207,7 @@ mod tests {
         assert!(!rate.deliver(at(100), 1, Some(1), 1).unwrap().is_app_limited);
         assert!(rate.deliver(at(105), 1, Some(2), 2).unwrap().is_app_limited);
         assert!(!rate.is_app_limited());
-        // Sent again: no round-trip time; an older one than was delivered: no sample.
+        // A retransmission gives no round-trip time; a segment older than delivered ones gives no sample.
         rate.send(at(110), 3, 0);
         rate.send(at(111), 4, 1);
         rate.send(at(310), 3, 1);

@@ -1,22 +1,22 @@
 //! HyStart: slow start ends before it overflows the queue.
 //!
-//! Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55(9), 2011, with the constants of
-//! Linux's CUBIC: both of its signs, a train of ACKs that lasts as long as half the shortest round trip, and a
-//! round trip whose shortest of the first samples is longer than the shortest of all by an eighth. Segments that leave at a rate
-//! come back as a train however fast the path is: of paced ones the delay alone is a sign.
+//! Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55(9), 2011, with the constants
+//! of Linux's CUBIC. Both signals are used: a train of ACKs that lasts as long as half the minimum round
+//! trip, and a round trip whose minimum over its first samples exceeds the overall minimum by an eighth.
+//! Paced segments return as a train however fast the path is: for them only the delay is a signal.
 
 use apportion_core::units::{Span, Time};
 
-/// Below this window, slow start goes on whatever the signs (section 4.1).
+/// Below this window, slow start continues whatever the signals (section 4.1).
 const LOW_WINDOW: f64 = 16.0;
-/// ACKs that are further apart do not belong to one train.
+/// The maximum gap between ACKs of one train.
 const TRAIN_GAP: Span = Span::from_millis(2);
-/// Samples of a round trip before it is judged.
+/// The number of samples of a round trip before it is judged.
 const SAMPLES: u32 = 8;
-/// The least and the largest increase of delay that ends slow start.
+/// The minimum and the maximum increase of delay that ends slow start.
 const DELAY_INCREASE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
-/// What slow start has seen of the round trip under way.
+/// The state of slow start in the present round trip.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     /// The round ends when this offset is acknowledged.
@@ -32,24 +32,24 @@ pub struct HyStart {
 /// An ACK in slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// When it came.
+    /// The arrival time.
     pub now: Time,
-    /// What it acknowledges.
+    /// The offset that it acknowledges.
     pub ack: u64,
-    /// The end of what was sent.
+    /// The end of the data sent.
     pub sent: u64,
     /// The window, in segments.
     pub cwnd: f64,
     /// The round-trip time that it measures.
     pub rtt: Span,
-    /// The shortest round-trip time of the connection.
+    /// The minimum round-trip time of the connection.
     pub min_rtt: Span,
-    /// Whether segments leave at a rate, and not in bursts.
+    /// Whether segments are paced rather than sent in bursts.
     pub paced: bool,
 }
 
 impl HyStart {
-    /// Before the first round.
+    /// The state before the first round.
     pub const START: Self = Self { end: 0, start: Time::ZERO, train: Time::ZERO, samples: 0, shortest: None };
 
     /// Whether slow start ends with this ACK.

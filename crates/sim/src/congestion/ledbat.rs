@@ -1,10 +1,10 @@
 //! LEDBAT: a background transport whose own queueing delay stays at a target.
 //!
-//! RFC 6817 section 2.4.2. The one-way delay comes from timestamps, in milliseconds: the receiver's clock at the arrival of
-//! data, less the sender's at the transmission of the segment that is echoed (RFC 7323 section 4.3: the first one that an ACK
-//! answers). Clocks neither drift nor differ, so the skew of section 2.2 has no correction; a constant difference would cancel.
-//! Losses are repaired and halve the window as in the rest of the profile, and there is no slow start. Cost: O(1) per ACK; 64
-//! bytes per connection.
+//! RFC 6817 section 2.4.2. The one-way delay comes from timestamps, in milliseconds: the receiver's clock at
+//! the arrival of data, minus the sender's at the transmission of the segment that is echoed (RFC 7323
+//! section 4.3: the first one that an ACK answers). Clocks neither drift nor differ, so the skew of section
+//! 2.2 is not corrected; a constant difference would cancel. Losses are repaired and halve the window as in
+//! the rest of the profile, and there is no slow start. Cost: O(1) per ACK; 64 bytes per connection.
 //!
 //! | here | RFC 6817 section 2.5 | default | from |
 //! |---|---|---|---|
@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 /// The delays that LEDBAT compares, in milliseconds. Names as in RFC 6817 section 2.4.2.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledbat {
-    /// The shortest of each of the last minutes with a sample, the present one in its place of the ring.
+    /// The minimum of each of the last minutes with a sample, as a ring that includes the present one.
     base_delays: [u32; BASE_HISTORY],
     current_delays: [u32; CURRENT_FILTER],
     /// Samples so far.
@@ -71,10 +71,10 @@ impl CongestionControl for Ledbat {
 }
 
 impl Ledbat {
-    /// A one-way delay is known, in milliseconds.
+    /// Takes a sample of the one-way delay, in milliseconds.
     fn sample(&mut self, now: Time, delay: u32) {
         let minute = now.as_nanos() / BASE_INTERVAL.as_nanos();
-        // Minutes without a sample leave none.
+        // Minutes without a sample have no minimum.
         for passed in self.last_rollover + 1..=minute.min(self.last_rollover + BASE_HISTORY as u64) {
             self.base_delays[passed as usize % BASE_HISTORY] = NONE;
         }
@@ -85,7 +85,7 @@ impl Ledbat {
         self.samples += 1;
     }
 
-    /// The shortest of the current delays less the shortest of all; none before a sample.
+    /// The minimum of the current delays minus the overall minimum; none before a sample.
     fn queuing_delay(&self) -> Option<Span> {
         let least = |delays: &[u32]| delays.iter().copied().min().filter(|&delay| delay != NONE);
         let current = least(&self.current_delays)?;
@@ -93,7 +93,7 @@ impl Ledbat {
         Some(Span::from_millis(u64::from(current.saturating_sub(base))))
     }
 
-    /// The window after an ACK of `acked` segments of `flightsize` that were outstanding.
+    /// The window after an ACK of `acked` segments, with `flightsize` outstanding.
     fn grow(&self, cwnd: f64, acked: f64, flightsize: f64) -> f64 {
         let Some(delay) = self.queuing_delay() else { return cwnd };
         let off_target = (TARGET.as_secs_f64() - delay.as_secs_f64()) / TARGET.as_secs_f64();
@@ -108,14 +108,15 @@ mod tests {
 
     #[test]
     fn the_window_moves_with_the_distance_from_the_target() {
-        // At the target it stays; 50 ms below, half a segment a window more; 50 ms above, half a segment less.
+        // At the target the window stays; 50 ms below, half a segment a window more; 50 ms above, half a
+        // segment less.
         for (delay, expected) in [(140, 20.0), (90, 20.5), (190, 19.5), (40, 21.0)] {
             let mut ledbat = Ledbat::default();
             ledbat.sample(Time::from_secs(1), 40);
             (0..CURRENT_FILTER).for_each(|_| ledbat.sample(Time::from_secs(2), delay));
             assert!((ledbat.grow(20.0, 20.0, 30.0) - expected).abs() < 1e-9, "{delay} ms");
         }
-        // What is not used does not grow, and two segments are the least.
+        // An unused window does not grow, and the minimum is two segments.
         let mut ledbat = Ledbat::default();
         ledbat.sample(Time::from_secs(1), 40);
         assert_eq!(ledbat.grow(20.0, 2.0, 12.0), 13.0);
@@ -131,13 +132,13 @@ mod tests {
             ledbat.sample(Time::from_secs(30), delay);
         }
         assert_eq!(ledbat.queuing_delay(), Some(Span::from_millis(100)));
-        // Minute 0 counts up to the end of minute 9.
+        // Minute 0 counts until the end of minute 9.
         for (at, base) in [(599, 40), (600, 60)] {
             ledbat.sample(Time::from_secs(300), 60);
             (0..CURRENT_FILTER).for_each(|_| ledbat.sample(Time::from_secs(at), 160));
             assert_eq!(ledbat.queuing_delay(), Some(Span::from_millis(160 - base)), "{at} s");
         }
-        // Silence for longer than the history leaves nothing of it.
+        // Silence that exceeds the history erases it.
         (0..CURRENT_FILTER).for_each(|_| ledbat.sample(Time::from_secs(100_000), 200));
         assert_eq!(ledbat.queuing_delay(), Some(Span::ZERO));
     }

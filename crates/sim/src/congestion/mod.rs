@@ -1,8 +1,8 @@
-//! Congestion control: one file for each algorithm, and what several are made of.
+//! Congestion control: one file for each algorithm, and their common parts.
 //!
-//! An algorithm is a [`CongestionControl`](apportion_core::congestion::CongestionControl); the [contract](apportion_core::congestion) says
-//! which hook is called when. TCP with RACK, TCP with the classical recoveries and QUIC drive all of them alike, by a
-//! [`Control`](control::Control).
+//! An algorithm is a [`CongestionControl`](apportion_core::congestion::CongestionControl); the
+//! [contract](apportion_core::congestion) defines when each hook is called. TCP with RACK, TCP with the
+//! classical recoveries and QUIC drive all of them by a [`Control`](control::Control).
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,12 +1,14 @@
-//! Pacing: segments leave a quantum at a time, at a rate, and not in bursts.
+//! Pacing: segments leave in quanta, at a rate, rather than in bursts.
 //!
-//! A sender that may send more only later has a timer; it expires once for each quantum, so that a paced segment costs the
-//! fewer events the faster it is. The quantum is that of draft-cardwell-iccrg-bbr-congestion-control-00 section 4.2.2. The
-//! rate of a sender whose congestion control names none is that of Linux (ip-sysctl, tcp_pacing_ss_ratio and
-//! tcp_pacing_ca_ratio): the window in a smoothed round trip, twice in slow start and 1.2 times after it.
+//! A sender that may send more only later has a timer. It expires once for each quantum, so that a paced
+//! segment costs fewer events the faster the connection is. The quantum is that of
+//! draft-cardwell-iccrg-bbr-congestion-control-00 section 4.2.2. If the congestion control names no rate, it
+//! is Linux's (ip-sysctl, tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): the window per smoothed round trip,
+//! twice in slow start and 1.2 times after it.
 //!
-//! One that paces [evenly](Pacing::Evenly) sends one window in a round trip: what comes in pairs, or pauses for the sixth part of a round
-//! trip, crosses thresholds of a packet or two that the mean would not, and the smaller of two flows is marked more often.
+//! A sender that paces [evenly](Pacing::Evenly) sends one window per round trip: pairs of segments, or a
+//! pause of a sixth of a round trip, cross thresholds of a packet or two that the mean would not, and the
+//! smaller of two flows is marked more often.
 
 use apportion_core::congestion::{Pacing, Window};
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -14,52 +16,52 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 /// The draft's bounds of the pacing rate, up to which a quantum is one segment, or two.
 const ONE_SEGMENT: Rate = Rate::from_kbit(1_200);
 const TWO_SEGMENTS: Rate = Rate::from_mbit(24);
-/// Above them it lasts so long, and has at most so many bytes.
+/// The duration and the maximum size of a quantum above them.
 const QUANTUM: Span = Span::from_millis(1);
 const LARGEST: Bytes = Bytes::new(64_000);
 
-/// What lasts so long leaves together where segments leave evenly, at least one.
+/// The duration of a quantum with even pacing; at least one segment.
 const EVEN_QUANTUM: Span = Span::from_micros(250);
 
-/// The window and a half of it that a round trip may carry.
+/// Windows per round trip in slow start, and after it.
 const SLOW_START: f64 = 2.0;
 const AVOIDANCE: f64 = 1.2;
 const EVEN: f64 = 1.0;
 
-/// When a sender may send next.
+/// The time at which a sender may send next.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     next: Time,
-    /// When to call again, if the sender waits.
+    /// The time of the next call, if the sender waits.
     due: Option<Time>,
 }
 
 impl Pacer {
-    /// How many segments may leave now, of which so many leave together.
+    /// The number of segments that may leave now, in groups of `quantum`.
     #[must_use]
     pub fn quota(&mut self, now: Time, quantum: u32) -> u32 {
         self.due = None;
         if now < self.next { 0 } else { quantum }
     }
 
-    /// A segment of `size` leaves.
+    /// Notes a segment of `size` that leaves.
     pub fn send(&mut self, now: Time, size: Bytes, rate: Rate) {
         self.next = self.next.max(now) + rate.time_for(size);
     }
 
-    /// There is more to send.
+    /// Notes that there is more to send.
     pub const fn wait(&mut self) {
         self.due = Some(self.next);
     }
 
-    /// When to send it.
+    /// The time at which to send it.
     #[must_use]
     pub const fn due(&self) -> Option<Time> {
         self.due
     }
 }
 
-/// Segments of `wire` bytes that leave together.
+/// The number of segments of `wire` bytes that leave together.
 #[must_use]
 pub fn quantum(rate: Rate, wire: Bytes) -> u32 {
     if rate < ONE_SEGMENT {
@@ -71,7 +73,7 @@ pub fn quantum(rate: Rate, wire: Bytes) -> u32 {
     (rate.bytes_in(QUANTUM).min(LARGEST).get() / wire.get()).max(1) as u32
 }
 
-/// Segments of `wire` bytes that leave together where they leave [so](Pacing).
+/// The number of segments of `wire` bytes that leave together with this [pacing](Pacing).
 #[must_use]
 pub fn quantum_of(pacing: Pacing, rate: Rate, wire: Bytes) -> u32 {
     match pacing {

@@ -1,4 +1,4 @@
-//! Controls that go by a model of the path, learned from samples of the delivery rate: BBR of either version.
+//! Controls with a model of the path, learned from samples of the delivery rate: both versions of BBR.
 
 use std::fmt;
 
@@ -7,75 +7,76 @@ use apportion_core::units::{Rate, Span, Time};
 
 use super::delivery_rate::{DeliveryRate, RateSample, Transit};
 
-/// What an ACK says with its sample. Counts are of segments.
+/// An ACK with its sample. Counts are in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledAck {
-    /// When it came.
+    /// The arrival time.
     pub now: Time,
-    /// Delivered in all.
+    /// Segments delivered in all.
     pub total: u64,
-    /// Delivered by this ACK.
+    /// Segments delivered by this ACK.
     pub delivered: u32,
-    /// Found lost with it.
+    /// Segments found lost with it.
     pub lost: u32,
-    /// Lost in all.
+    /// Segments lost in all.
     pub total_lost: u64,
-    /// In the network before it.
+    /// Segments in flight before it.
     pub prior_in_flight: u32,
-    /// And after it.
+    /// Segments in flight after it.
     pub in_flight: u32,
-    /// Its sample.
+    /// The sample.
     pub sample: Option<RateSample>,
-    /// What was in the network with the segment of the sample, and was lost since.
+    /// The conditions that the segment of the sample met.
     pub transit: Transit,
-    /// The window stopped the sender in the last round trip.
+    /// Whether the window limited the sender in the last round trip.
     pub is_cwnd_limited: bool,
 }
 
 impl SampledAck {
-    /// RS.delivery_rate needs a sample; whether the application limited it.
+    /// The delivery rate, if there is a sample, and whether it is application-limited.
     #[must_use]
     pub fn is_app_limited(&self) -> bool {
         self.sample.is_none_or(|sample| sample.is_app_limited)
     }
 }
 
-/// A model of the path, from which window and rate follow. Each function that returns a window takes the one before. `total` is what was
-/// delivered so far.
+/// A model of the path, which determines window and rate. Each function that returns a window takes the
+/// previous one. `total` is the number of segments delivered so far.
 pub trait PathModel: fmt::Debug + Send {
-    /// An ACK.
+    /// Takes an ACK.
     fn on_ack(&mut self, cwnd: f64, ack: SampledAck) -> f64;
 
-    /// The rate at which segments leave.
+    /// The pacing rate.
     fn pacing_rate(&mut self, srtt: Option<Span>) -> Rate;
 
-    /// Whether the pipe is deliberately left empty, so that samples say nothing of the path.
+    /// Whether the pipe is deliberately kept empty, so that samples do not describe the path.
     fn probes_rtt(&self) -> bool;
 
-    /// Data are sent while none are in the network.
+    /// Notes that data are sent while none are in flight.
     fn restart_from_idle(&mut self, now: Time, cwnd: f64, total: u64) -> f64;
 
-    /// A loss is found.
+    /// Notes that a loss is found.
     fn enter_recovery(&mut self, cwnd: f64, in_flight: u32, total: u64) -> f64;
 
-    /// Everything outstanding is taken for lost.
+    /// Notes that everything outstanding is presumed lost.
     fn time_out(&mut self, cwnd: f64);
 
-    /// What was outstanding at the loss has arrived.
+    /// Notes that the data outstanding at the loss has arrived.
     fn leave_recovery(&mut self, cwnd: f64) -> f64;
 
-    /// A segment is lost that met this on its way. `begins`: the one before it is not lost.
+    /// Notes that a segment is lost that met `transit`. `begins`: the one before it is not lost.
     fn lose(&mut self, now: Time, cwnd: f64, total: u64, transit: Transit, begins: bool) {
         let _ = (now, cwnd, total, transit, begins);
     }
 
-    /// The last recovery was needless, for what [`leave_recovery`](Self::leave_recovery) leaves.
+    /// Notes that the last recovery was needless, for models whose [`leave_recovery`](Self::leave_recovery)
+    /// does not restore all.
     fn undo(&mut self, total: u64) {
         let _ = total;
     }
 }
 
-/// A model with the samples that it learns from. Marks mean nothing to it.
+/// A model with its rate samples. It ignores marks.
 #[derive(Debug)]
 pub struct ByModel<M> {
     model: M,
@@ -83,7 +84,7 @@ pub struct ByModel<M> {
 }
 
 impl<M> ByModel<M> {
-    /// Nothing is sampled yet.
+    /// A model without samples.
     #[must_use]
     pub fn new(model: M) -> Self {
         Self { model, rate: DeliveryRate::default() }

@@ -1,11 +1,12 @@
 //! Prague: DCTCP for the Internet, for queues that mark L4S packets early and often.
 //!
-//! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (what L4S asks of a sender). Packets are
-//! ECT(1), and leave [evenly](apportion_core::congestion::Pacing::Evenly). The receiver counts marks ([`accurate`](crate::tcp::accurate)); where it only echoes them, Prague is ECT(0), and a
-//! mark halves its window. A mark lowers the window at once, and it does not grow until what was outstanding then is acknowledged.
-//! A short round trip gives no advantage: the window grows, and the share of marks is judged, as over a virtual round trip.
-//! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.
-//! Cost: O(1) per ACK; 48 bytes per connection.
+//! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (requirements on
+//! senders). Packets are ECT(1), and leave [evenly](apportion_core::congestion::Pacing::Evenly). The receiver
+//! counts marks ([`accurate`](crate::tcp::accurate)). If it only echoes them, Prague is ECT(0), and a mark
+//! halves its window. A mark lowers the window at once, and the window does not grow until the data
+//! outstanding then is acknowledged. A short round trip gives no advantage: the window grows, and the share
+//! of marks is judged, as over a virtual round trip. Left out: the fallback for classic queues, fractional
+//! windows, and growth in the round trip after a mark. Cost: O(1) per ACK; 48 bytes per connection.
 
 use apportion_core::congestion::{
     Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window,
@@ -19,12 +20,12 @@ const G: f64 = 1.0 / 16.0;
 /// Section 2.4.4: the round trip below which rates do not depend on it.
 const RTT_VIRT: Span = Span::from_millis(25);
 
-/// The share of segments that are marked, over virtual round trips.
+/// The share of marked segments, over virtual round trips.
 #[derive(Clone, Copy, Debug)]
 pub struct Prague {
     alpha: f64,
     end: u64,
-    /// The virtual round trip ends then at the earliest.
+    /// The earliest end of the virtual round trip.
     until: Time,
     acked: u32,
     marked: u32,
@@ -38,7 +39,7 @@ impl CongestionControl for Prague {
         self.acked += ack.segments;
         self.marked += ack.marked;
         if ack.number > self.end && ack.now >= self.until && self.acked > 0 {
-            // More marks than segments: those of a round before that an ACK which was lost would have said.
+            // There may be more marks than segments: marks of an earlier round whose ACK was lost.
             let share = (f64::from(self.marked) / f64::from(self.acked)).min(1.0);
             let alpha = self.alpha * (1.0 - G) + G * share;
             *self = Self { alpha, end: ack.last_sent, until: ack.now + RTT_VIRT, ..Self::default() };
@@ -47,7 +48,7 @@ impl CongestionControl for Prague {
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.phase == Phase::Cwr {
-            // The mark has lowered it.
+            // The mark has lowered the window.
         } else if ack.slow_start {
             Reno.on_ack(window, ack);
         } else {
@@ -80,8 +81,9 @@ impl Default for Prague {
     }
 }
 
-/// The window in congestion avoidance after an ACK of `acked` segments over a round trip of `srtt`: the rate grows as that
-/// of a Reno flow over the virtual one, and so the window by the square of what one is of the other.
+/// The window in congestion avoidance after an ACK of `acked` segments over a round trip of `srtt`. The rate
+/// grows like that of a Reno flow over the virtual round trip, so growth of the window is scaled by the
+/// square of the ratio of both.
 fn grow(cwnd: f64, acked: f64, srtt: Span) -> f64 {
     let share = srtt.min(RTT_VIRT).as_secs_f64() / RTT_VIRT.as_secs_f64();
     cwnd + share * share * acked / cwnd

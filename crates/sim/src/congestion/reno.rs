@@ -1,7 +1,7 @@
-//! Reno's window: slow start, congestion avoidance, and half of it after a loss.
+//! Reno's window: slow start, congestion avoidance, and half of the window after a loss.
 //!
-//! RFC 5681 section 3.1; ns-2 where a profile says so. Tahoe, NewReno and SACK have it too: they differ in how they repair losses. Cost:
-//! O(1) per ACK, no state.
+//! RFC 5681 section 3.1; ns-2 if a profile says so. Tahoe, NewReno and SACK use it too: they differ in loss
+//! recovery. Cost: O(1) per ACK, no state.
 
 use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Response, Window};
 
@@ -10,8 +10,8 @@ use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Respon
 pub struct Reno;
 
 impl Reno {
-    /// All of [`on_ack`](CongestionControl::on_ack) for an ACK with which the window may grow. The classical recoveries come here, and
-    /// compute nothing else of the ACK.
+    /// All of [`on_ack`](CongestionControl::on_ack) for an ACK with which the window may grow. The classical
+    /// recoveries call it directly, and compute nothing else of the ACK.
     #[inline(always)]
     pub fn grow(&mut self, window: &mut Window, counted: f64, abc_limit: Option<u32>) {
         window.grow_as_reno(counted, abc_limit);

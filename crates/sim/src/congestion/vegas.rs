@@ -1,10 +1,11 @@
 //! TCP Vegas: the window keeps a few packets of its own in the queue.
 //!
-//! Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet", IEEE JSAC 13(8), 1995, sections
-//! III.B (congestion avoidance) and III.C (slow start). Losses are found and halve the window as in the rest of the profile,
-//! not by the paper's section III.A. Deviations, as in Linux: the round-trip time of a round is its shortest, which delayed
-//! ACKs do not lengthen, in place of that of one distinguished segment, the window stands for what was sent meanwhile, and
-//! slow start ends with the window that would leave no queue and one segment more. Cost: O(1) per ACK; 40 bytes per connection.
+//! Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet", IEEE JSAC 13(8),
+//! 1995, sections III.B (congestion avoidance) and III.C (slow start). Losses are found and halve the window
+//! as in the rest of the profile, not by the paper's section III.A. Deviations, as in Linux: the round-trip
+//! time of a round is its minimum, which delayed ACKs do not lengthen, instead of that of one distinguished
+//! segment; the window stands for the data sent meanwhile; and slow start ends with the window that would
+//! leave no queue, plus one segment. Cost: O(1) per ACK; 40 bytes per connection.
 //!
 //! | here | paper | default | from |
 //! |---|---|---|---|
@@ -14,25 +15,25 @@
 use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Response, Window};
 use apportion_core::units::Span;
 
-/// Below so many segments of its own in the queue, the window grows.
+/// The number of its own segments in the queue below which the window grows.
 const ALPHA: f64 = 2.0;
-/// Above so many, it falls.
+/// The number above which the window falls.
 const BETA: f64 = 4.0;
-/// Above so many, slow start ends.
+/// The number above which slow start ends.
 const GAMMA: f64 = 1.0;
-/// The least window, in segments. RFC 5681 equation (4) has it as the least threshold.
+/// The minimum window, in segments, which RFC 5681 equation (4) has as the minimum threshold.
 const LEAST: f64 = 2.0;
 
-/// What Vegas knows of the path.
+/// The state of Vegas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vegas {
-    /// BaseRTT: the shortest of the connection.
+    /// BaseRTT: the minimum of the connection.
     base_rtt: Option<Span>,
-    /// The shortest of this round.
+    /// The minimum of this round.
     rtt: Option<Span>,
     /// The round ends when more than this is acknowledged.
     end: u64,
-    /// Slow start doubles the window in this round: it does in every other.
+    /// Whether slow start doubles the window in this round: it does in every other.
     doubles: bool,
 }
 
@@ -83,7 +84,7 @@ fn judge(Window { cwnd, ssthresh }: Window, share: f64, limited: bool) -> Window
         0.0
     };
     let next = (cwnd + step).max(LEAST);
-    // Below the threshold the next round would be slow start.
+    // If the window were below the threshold, the next round would be slow start.
     Window { cwnd: next, ssthresh: ssthresh.min(next) }
 }
 
@@ -123,11 +124,12 @@ mod tests {
             }
             windows.push(window.cwnd);
         }
-        // The ACK that begins a round is of the one before: three of four make it grow, by a quarter each.
+        // The ACK that begins a round belongs to the one before: three of four increase the window, by a
+        // quarter each.
         let grown = 1.25_f64.powi(3);
         let expected = [1, 1, 2, 2, 3, 3].map(|times| 4.0 * grown.powi(times));
         assert!(windows.iter().zip(expected).all(|(w, e)| (w - e).abs() < 1e-9), "{windows:?}");
-        // The ACK after the sixth round: 10 of 110 ms are queueing.
+        // The ACK after the sixth round: 10 of 110 ms are queueing delay.
         let cwnd = window.cwnd;
         let rtt = Some(Span::from_millis(110));
         vegas.on_ack(&mut window, &Ack { number: 25, last_sent: 30, rtt, ..ACK });

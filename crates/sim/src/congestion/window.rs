@@ -1,9 +1,9 @@
-//! The window of a connection: what it begins with, and what signs of congestion leave of it.
+//! The window of a connection: its initial value, and its reductions by congestion signals.
 
 use apportion_core::congestion::{CongestionControl, CongestionEvent, Window};
 use apportion_scenario::tcp::{Halving, InitialSsthresh, InitialWindow, TcpParams};
 
-/// The window and the threshold before anything was sent.
+/// The window and the threshold before the first transmission.
 #[must_use]
 pub fn first_window(params: &TcpParams) -> Window {
     let ssthresh = match params.initial_ssthresh {
@@ -14,12 +14,12 @@ pub fn first_window(params: &TcpParams) -> Window {
     Window { cwnd: initial_window(params), ssthresh }
 }
 
-/// The window a connection begins with, in segments.
+/// The initial window of a connection, in segments.
 #[must_use]
 pub fn initial_window(params: &TcpParams) -> f64 {
     match params.initial_window {
         InitialWindow::Packets(n) => n.get() as f64,
-        // RFC 5681 section 3.1: by the segment size in bytes.
+        // RFC 5681 section 3.1: depends on the segment size in bytes.
         InitialWindow::Rfc5681 => match params.segment.get() {
             0..=1095 => 4.0,
             1096..=2190 => 3.0,
@@ -28,7 +28,8 @@ pub fn initial_window(params: &TcpParams) -> f64 {
     }
 }
 
-/// What a control that halves takes half of: a window of `cwnd` segments within the `receive_window`, or the `flight`.
+/// The basis of a control that halves: a window of `cwnd` segments within the `receive_window`, or the
+/// `flight`.
 #[must_use]
 pub const fn basis(params: &TcpParams, cwnd: f64, receive_window: f64, flight: f64) -> f64 {
     match params.halving {
@@ -37,11 +38,11 @@ pub const fn basis(params: &TcpParams, cwnd: f64, receive_window: f64, flight: f
     }
 }
 
-/// A control leaves so many segments: the window and the threshold fall.
+/// Reduces window and threshold to `left` segments.
 pub fn reduce(params: &TcpParams, window: &mut Window, left: f64) {
     set_threshold(params, window, left);
-    // RFC 5681 section 3.2 step 3 without the three segments, which are counted apart. ns-2 lets cwnd
-    // keep the fraction that its threshold loses, and never leaves less than a segment.
+    // RFC 5681 section 3.2 step 3 without the three segments, which are counted separately. ns-2 lets cwnd
+    // keep the fraction that its threshold loses, and never reduces it below one segment.
     window.cwnd = match params.halving {
         Halving::Flight => window.ssthresh,
         Halving::Window if params.truncate_cwnd => left.trunc().max(1.0),
@@ -49,12 +50,13 @@ pub fn reduce(params: &TcpParams, window: &mut Window, left: f64) {
     };
 }
 
-/// A control has set the window itself, or ignores a loss, and leaves recovery to the transport: that ends with the window as it is.
+/// Keeps the window, when a control has set it itself, or ignores a loss, and leaves recovery to the
+/// transport.
 pub const fn hold(window: &mut Window) {
     window.ssthresh = window.cwnd;
 }
 
-/// The retransmission timer expired with data outstanding: the window starts over from one segment.
+/// The retransmission timer expired with data outstanding: the window restarts from one segment.
 pub fn time_out(
     params: &TcpParams,
     window: &mut Window,
@@ -112,7 +114,7 @@ mod tests {
         for (profile, ssthresh, cwnd) in [("ns2-235", 6.0, 6.5), ("ns2-2000", 6.0, 6.0), ("rfc", 5.5, 5.5)] {
             assert_eq!(halve(profile, 15.6, 13.0, 11.0), (ssthresh, cwnd), "{profile}");
         }
-        // No less than two segments of threshold, and one of window.
+        // The minimum is two segments for the threshold, and one for the window.
         assert_eq!(halve("ns2-2000", 3.0, 20.0, 3.0), (2.0, 1.0));
     }
 

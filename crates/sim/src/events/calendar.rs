@@ -1,4 +1,4 @@
-//! An array of short lists that time walks through (Brown 1988).
+//! An array of short lists through which time advances (Brown 1988).
 
 use apportion_core::units::{Span, Time};
 
@@ -8,17 +8,17 @@ use super::occupied::Occupied;
 /// Keys of the near future, a list for each day.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// A day lasts 2^shift nanoseconds.
+    /// The duration of a day is 2^shift nanoseconds.
     shift: u32,
-    /// Each day's list, in order of keys; day `d` stands at `d` modulo their number.
+    /// Each day's list, in order of keys; day `d` is at `d` modulo their number.
     days: Vec<Day>,
-    /// Which days have a list.
+    /// The days with lists.
     busy: Occupied,
-    /// Each place's key, and the node behind it in its list.
+    /// Each place's key, and the next node in its list.
     nodes: Vec<Node>,
-    /// No key is in an earlier day.
+    /// The earliest day that may have keys.
     today: u64,
-    /// The least key; [`NOTHING`] if there is none.
+    /// The smallest key; [`NOTHING`] if there is none.
     pub(super) first: u128,
     /// The place of its day in `days`.
     first_slot: usize,
@@ -37,20 +37,20 @@ struct Node {
     next: u32,
 }
 
-/// Ends a list.
+/// The end of a list.
 const NO_NODE: u32 = u32::MAX;
-/// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million events pending.
+/// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million pending events.
 const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
-/// Steps into a list that cost about as much as the timing wheels. Events mostly go to the end of a list: those of one
-/// wire come in order, and so do those of one instant.
+/// The number of steps into a list that cost about as much as the timing wheels. Events mostly go to the end
+/// of a list: those of one wire come in order, and so do those of one time.
 const MAX_WALK: usize = 16;
 
 impl Calendar {
     pub(super) fn new(places: usize, horizon: Span, per_second: f64) -> Self {
-        // Two days for each event that is pending at one time keep lists short.
+        // Two days for each pending event keep lists short.
         let pending = horizon.as_secs_f64() * per_second;
         let days = ((2.0 * pending) as u64).clamp(*DAYS.start(), *DAYS.end()).next_power_of_two();
-        // The smallest width with which all days reach beyond the horizon.
+        // The smallest width with which all days together reach beyond the horizon.
         let shift = (horizon.as_nanos() / days + 1).next_power_of_two().trailing_zeros();
         Self {
             shift,
@@ -63,7 +63,7 @@ impl Calendar {
         }
     }
 
-    /// The place in `days` of the day of `key`, unless it lies beyond the last day.
+    /// The place in `days` of the day of `key`, unless it is beyond the last day.
     #[inline(always)]
     fn slot(&self, key: u128) -> Option<usize> {
         let day = time_of(key).as_nanos() >> self.shift;
@@ -84,7 +84,7 @@ impl Calendar {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
             self.nodes[last as usize].next = place;
             self.days[slot].last = place;
-            // Behind another key it is not the least.
+            // Behind another key it is not the smallest.
             return true;
         } else {
             return false;
@@ -93,8 +93,8 @@ impl Calendar {
         true
     }
 
-    /// Puts `key` at its place in the list of its day, which ends with a later key, unless its day lies beyond the last one, or that takes
-    /// more than [`MAX_WALK`] steps.
+    /// Inserts `key` into the list of its day, which ends with a later key, unless its day is beyond the last
+    /// one, or the insertion takes more than [`MAX_WALK`] steps.
     pub(super) fn insert_before_last(&mut self, place: u32, key: u128) -> bool {
         let Some(slot) = self.slot(key) else { return false };
         let mut previous = NO_NODE;
@@ -115,7 +115,7 @@ impl Calendar {
         false
     }
 
-    /// A key has come into the list of the day at `slot`.
+    /// Notes a key in the list of the day at `slot`.
     #[inline(always)]
     fn note_first(&mut self, slot: usize, key: u128) {
         if key < self.first {
@@ -123,7 +123,7 @@ impl Calendar {
         }
     }
 
-    /// Removes the least key; there must be one.
+    /// Removes the smallest key; there must be one.
     #[inline]
     pub(super) fn remove_first(&mut self) {
         let slot = self.first_slot;
@@ -137,7 +137,7 @@ impl Calendar {
         }
     }
 
-    /// Finds the least key, which is in no day before the one at `slot`.
+    /// Finds the smallest key, which is in no day before the one at `slot`.
     #[inline]
     fn find_first(&mut self, slot: usize) {
         let Some(first) = self.busy.next(slot) else {
@@ -148,7 +148,7 @@ impl Calendar {
         self.first = self.nodes[self.days[self.first_slot].first as usize].key;
     }
 
-    /// Nothing will be earlier than `now`.
+    /// Notes that no later key will be earlier than `now`.
     pub(super) fn advance(&mut self, now: Time) {
         self.today = now.as_nanos() >> self.shift;
     }

@@ -6,7 +6,7 @@ use super::key::NOTHING;
 #[derive(Debug)]
 pub(super) struct Heap {
     keys: Vec<u128>,
-    /// The least key; [`NOTHING`] if there is none.
+    /// The smallest key; [`NOTHING`] if there is none.
     pub(super) first: u128,
 }
 

@@ -1,4 +1,4 @@
-//! Which slots of a circular array hold something.
+//! The occupied slots of a circular array.
 
 /// A bit for each slot.
 #[derive(Debug)]
@@ -8,13 +8,13 @@ pub(super) struct Occupied {
 }
 
 impl Occupied {
-    /// None of `slots`, which is a power of two and at least 64.
+    /// `slots` free slots, a power of two and at least 64.
     pub(super) fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two() && slots >= 64);
         Self { words: vec![0; slots / 64], count: 0 }
     }
 
-    /// Notes a slot that was free.
+    /// Marks a free slot as occupied.
     #[inline(always)]
     pub(super) fn insert(&mut self, slot: usize) {
         debug_assert!(self.words[slot / 64] & 1 << (slot % 64) == 0);
@@ -22,7 +22,7 @@ impl Occupied {
         self.count += 1;
     }
 
-    /// Notes that a slot has become free.
+    /// Marks a slot as free.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: usize) {
         debug_assert!(self.words[slot / 64] & 1 << (slot % 64) != 0);
@@ -38,7 +38,8 @@ impl Occupied {
         }
         let mut word = slot / 64;
         let mut bits = self.words[word] & (!0 << (slot % 64));
-        // Terminates: some slot is occupied. The word of `slot` comes round again for those before its bit.
+        // Terminates: some slot is occupied. The word of `slot` is visited again for the slots before its
+        // bit.
         while bits == 0 {
             word = (word + 1) & (self.words.len() - 1);
             bits = self.words[word];

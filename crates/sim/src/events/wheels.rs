@@ -1,13 +1,15 @@
-//! What no link has in the calendar: starts, timers, writes, and what lies far ahead.
+//! Events outside the calendar: starts, timers, writes, and events far ahead.
 //!
-//! Hierarchical timing wheels (Varghese, Lauck 1987, scheme 7), but in exact order. The finest wheel has bins of about a millisecond, and a
-//! bin of each coarser one is a turn of the finer one. Keys lie in their bin in no order. When time comes to a bin of the finest wheel its keys
-//! are sorted, and those of a coarser one are spread over the finer ones.
+//! Hierarchical timing wheels (Varghese, Lauck 1987, scheme 7), but in exact order. The finest wheel has bins
+//! of about a millisecond, and a bin of each coarser one is a turn of the finer one. Keys in a bin are
+//! unordered. When time reaches a bin of the finest wheel its keys are sorted, and those of a coarser one are
+//! spread over the finer ones.
 //!
-//! Cost: O(1) per key for each of at most four wheels, and O(log b) where b keys lie in one bin: with many connections, whose timers are
-//! seconds ahead, most of the work is at the ends of arrays, and what is in order stays in the cache. A key that comes for the current bin,
-//! or for one before it while little else is pending, costs O(log n) of such keys. Memory: 50 kB, 16 to 32 bytes a key, and at most half a
-//! megabyte of small arrays for later use.
+//! Cost: O(1) per key for each of at most four wheels, and O(log b) for b keys in one bin. With many
+//! connections, whose timers are seconds ahead, most of the work is at the ends of arrays, and sorted keys
+//! stay in the cache. A key for the current bin, or for an earlier one while little else is pending, costs
+//! O(log n) of such keys. Memory: 50 kB, 16 to 32 bytes a key, and at most half a megabyte of small arrays
+//! for later use.
 
 use std::mem::take;
 
@@ -15,28 +17,29 @@ use super::heap::Heap;
 use super::key::{NOTHING, time_of};
 use super::occupied::Occupied;
 
-/// A bin of the finest wheel lasts 2^20 ns.
+/// The width of a bin of the finest wheel is 2^20 ns.
 const BIN_BITS: u32 = 20;
 /// A wheel has 2^9 bins.
 const WHEEL_BITS: u32 = 9;
-/// Together they reach to [`MAX_TIME`](super::MAX_TIME).
+/// The number of wheels, which together reach [`MAX_TIME`](super::MAX_TIME).
 const WHEELS: usize = 4;
-/// The last bin, which has what would come after it too.
+/// The last bin, which also holds keys beyond it.
 const LAST_BIN: u64 = (1 << (WHEELS as u32 * WHEEL_BITS)) - 1;
 const _: () = assert!(super::MAX_TIME.as_nanos() >> BIN_BITS <= LAST_BIN);
-/// Arrays for more keys are given back. Chosen: a kilobyte, so that a burst does not leave its room to each bin after it.
+/// The capacity above which arrays are freed. Chosen: a kilobyte, so that a burst does not leave its capacity
+/// to each later bin.
 const SMALL: usize = 64;
 
 /// Keys in order.
 #[derive(Debug)]
 pub(super) struct Wheels {
-    /// The least key; [`NOTHING`] if there is none.
+    /// The smallest key; [`NOTHING`] if there is none.
     pub(super) first: u128,
     /// The keys up to the end of the current bin.
     due: Due,
-    /// The finest one first.
+    /// The wheels, the finest one first.
     wheels: [Wheel; WHEELS],
-    /// The current bin. Bin 0 is before all keys, so that those with which a run begins are sorted like all others.
+    /// The current bin. Bin 0 precedes all keys, so that initial keys are sorted like all others.
     current: u64,
     /// Empty arrays.
     spare: Vec<Vec<u128>>,
@@ -57,13 +60,14 @@ impl Wheels {
         }
     }
 
-    /// The key that comes `others` places behind the first of those that were in the current bin when its turn came. Keys that came
-    /// since are left out: a hint.
+    /// The key `others` places after the first among those that were in the current bin when its turn came.
+    /// Later keys are left out: a hint.
     pub(super) fn upcoming(&self, others: usize) -> Option<u128> {
         self.due.sorted.get(self.due.sorted.len().checked_sub(1 + others)?).copied()
     }
 
-    // The bin of a key that is alone opens when it is removed, and not before: all that comes earlier would be late.
+    // The bin of a single key opens when the key is removed, and not before: otherwise all earlier keys would
+    // be late.
     #[inline(never)]
     pub(super) fn push(&mut self, key: u128) {
         self.first = self.first.min(key);
@@ -74,7 +78,7 @@ impl Wheels {
         }
     }
 
-    /// Removes the least key, if there is one.
+    /// Removes the smallest key, if there is one.
     #[inline(never)]
     pub(super) fn pop(&mut self) {
         if self.due.first() == NOTHING {
@@ -87,7 +91,8 @@ impl Wheels {
         self.first = self.due.first();
     }
 
-    /// Puts a key behind the current bin into the wheel of the highest digit in which its bin differs from that.
+    /// Puts a key behind the current bin into the wheel of the highest digit in which its bin differs from
+    /// the current one.
     #[inline(always)]
     fn put(&mut self, key: u128) {
         let bin = bin_of(key);
@@ -104,10 +109,10 @@ impl Wheels {
         keys.push(key);
     }
 
-    /// Nothing is left of the current bin: the next one with keys becomes it, if there is one.
+    /// Makes the next bin with keys the current one, if there is one, when the current bin is empty.
     #[inline(never)]
     fn advance(&mut self) {
-        // Terminates: each turn opens a bin, and keys only go from a coarser wheel to a finer one.
+        // Terminates: each turn opens a bin, and keys only move from a coarser wheel to a finer one.
         while self.due.sorted.is_empty() {
             let mut wheels = (0..).zip(&mut self.wheels);
             let next = wheels.find_map(|(number, wheel)| {
@@ -131,7 +136,7 @@ impl Wheels {
         self.due.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Spreads the keys of a coarse bin, of which the current bin is the first fine one, over finer wheels.
+    /// Spreads the keys of a coarse bin, whose first fine bin is the current one, over finer wheels.
     fn spread(&mut self, keys: &[u128]) {
         for &key in keys {
             if bin_of(key) == self.current {
@@ -148,7 +153,7 @@ const fn digit(bin: u64, wheel: u32) -> usize {
     (bin >> (wheel * WHEEL_BITS)) as usize % (1 << WHEEL_BITS)
 }
 
-/// Keys that are spread over bins. All are behind the current bin.
+/// Keys in bins, all behind the current bin.
 #[derive(Debug)]
 struct Wheel {
     bins: Vec<Vec<u128>>,
@@ -162,12 +167,12 @@ impl Wheel {
     }
 }
 
-/// The keys of the current bin, and any of those before it.
+/// The keys of the current bin, and any earlier ones.
 #[derive(Debug)]
 struct Due {
-    /// Those that were there when its turn came, the least one last.
+    /// Keys that were in the bin when its turn came, the smallest last.
     sorted: Vec<u128>,
-    /// Those that have come since.
+    /// Keys that have come since then.
     late: Heap,
 }
 
@@ -176,7 +181,7 @@ impl Due {
         Self { sorted: Vec::new(), late: Heap::new() }
     }
 
-    /// The least of them; [`NOTHING`] if there is none.
+    /// The smallest of them; [`NOTHING`] if there is none.
     #[inline(always)]
     fn first(&self) -> u128 {
         self.sorted.last().map_or(NOTHING, |&key| key).min(self.late.first)

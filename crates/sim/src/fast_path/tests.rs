@@ -1,5 +1,6 @@
-//! Each condition is needed: a run in which a result changes when it is taken out. That all of them suffice,
-//! `tests/it/early_delivery.rs` shows for many runs, and this for these.
+//! Each condition is necessary: a run in which a result changes when it is removed.
+//! `tests/it/early_delivery.rs` shows for many runs that all conditions together are sufficient, and this
+//! file for these runs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -19,19 +20,19 @@ use crate::build::Detail;
 use crate::observer::Observer;
 
 thread_local! {
-    /// The condition that is taken out.
+    /// The condition that is removed.
     static OUT: Cell<Option<(Decision, u32)>> = const { Cell::new(None) };
-    /// The conditions that were asked for.
+    /// The conditions that were tested.
     static ASKED: RefCell<BTreeSet<(Decision, u32)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Whether a condition holds, or is taken out.
+/// Whether a condition holds, or is removed.
 pub(super) fn holds(decision: Decision, number: u32, condition: bool) -> bool {
     ASKED.with_borrow_mut(|asked| asked.insert((decision, number)));
     condition || OUT.get() == Some((decision, number))
 }
 
-/// What an observer is told of drops: when.
+/// The times of drops that an observer gets.
 #[derive(Default)]
 struct Drops(Mutex<Vec<Time>>);
 
@@ -72,12 +73,12 @@ fn two_links(more: &str) -> String {
     )
 }
 
-/// The same, with a change for a while.
+/// Greedy flows over two links, with a temporary change.
 fn changed(what: &str, to: &str, back: &str) -> String {
     two_links(&format!("change 700ms: {what} = {to}\nchange 1s: {what} = {back}"))
 }
 
-/// Flows with `more` over a link that each of so many pairs of hosts reaches by links of its own.
+/// Flows with `more` over a link that each of `pairs` pairs of hosts reaches by links of its own.
 fn dumbbell(pairs: u32, more: &str) -> String {
     format!(
         "
@@ -107,7 +108,7 @@ fn one_link(of_link: &str, more: &str) -> String {
     )
 }
 
-/// A segment that is sent again although it is on its way, and arrives when its connection has ended.
+/// A segment that is retransmitted although it is on its way, and arrives after its connection has ended.
 fn sent_twice(more: &str) -> String {
     let tcp = "tcp = { profile = ns2-235, syn = false, initial_rto = 1s, min_rto = 200ms }";
     format!(
@@ -119,7 +120,7 @@ fn sent_twice(more: &str) -> String {
     )
 }
 
-/// Sources whose tickets change all the time.
+/// Sources whose tickets change continually.
 fn tickets() -> String {
     let change = |at: u32| {
         format!("change {at}00ms: flow.x.{}.tickets = {}\n", at % 4 + 1, [1000, 20][at as usize % 2])
@@ -150,7 +151,7 @@ fn reports(more: &str) -> String {
     )
 }
 
-/// One of four flows takes a link of a group, and the others another.
+/// A group of links, of which one of four flows takes one, and the others another.
 const GROUP: &str = "
     stop = 2s, measure_from = 900ms, sample = 70ms
     link in: s -> r, rate = 10Mbit, delay = 1ms, count = 2
@@ -158,7 +159,7 @@ const GROUP: &str = "
     flow udp: s -> d, count = 4, jitter = 5ms, source = { kind = cbr, rate = 3Mbit, packet = 1000B }
 ";
 
-/// For each condition a scenario.
+/// A scenario for each condition.
 fn needed() -> Vec<(Decision, u32, String)> {
     let shaped = "queue = { kind = fifo, limit = 20p, shaper = token_bucket, rate = 5Mbit, burst = 3kB }";
     let aggregate = "aggregate = { packets = 8, overhead = 100us, header = 0B }";
@@ -180,7 +181,7 @@ fn needed() -> Vec<(Decision, u32, String)> {
     let no_time = |more: &str| dumbbell(4, &format!("{NS2}, jitter = 0s, {more}"));
     let jitter = |pairs| dumbbell(pairs, &format!("{NS2}, jitter = 1ms"));
     vec![
-        // Its messages come to links that packets enter early.
+        // Router messages use links that packets enter early.
         (LeaveOrder, 1, reports(
             "
             link in: s -> r1, rate = 100Mbit, delay = 1ms
@@ -272,7 +273,7 @@ fn a_result_without_one_of_the_conditions_is_another() {
         let with = outcome(&scenario, None);
         assert_eq!(with, outcome(&scenario, Some(&Drops::default())), "{decision:?} {number}: {text}");
         OUT.set(Some((*decision, *number)));
-        // Some let time go back, which panics.
+        // In some runs time goes backwards, which panics.
         let without = catch_unwind(AssertUnwindSafe(|| outcome(&scenario, None)));
         OUT.set(None);
         without.is_ok_and(|without| without == with)
@@ -281,7 +282,7 @@ fn a_result_without_one_of_the_conditions_is_another() {
     let of = |(decision, number, _): &(Decision, u32, String)| (*decision, *number);
     let needless: Vec<_> = needed.iter().filter(|row| is_needless(row)).map(of).collect();
     assert_eq!(needless, []);
-    // What observers are told is no result: the next test has that condition.
+    // Observers' reports are no results: the next test covers that condition.
     let tested: BTreeSet<_> = needed.iter().map(of).chain([(LeaveOrder, 2)]).collect();
     assert_eq!(tested, ASKED.take(), "conditions with a run here, and in the code");
 }

@@ -1,10 +1,11 @@
-//! The long-term rate of BBR: what a policer lets through.
+//! The long-term rate of BBR, behind a policer.
 //!
-//! A token bucket passes a burst at the rate of the link and drops what comes after it, so the largest sample of ten rounds is far
-//! above what it passes in the long run. Linux's BBR takes a path on which many packets are lost, at a rate that does not change, for
-//! policed, and then sends at that rate for a while (Linux commit 0682e6902a52, "tcp: count packets marked lost": "BBR uses a
-//! high packet loss rate as one signal in its policer detection and policer bandwidth estimation"). No draft has it. What is
-//! here was measured, from outside, at Linux 6.1: `validation/kernel-controls/README.md` says how.
+//! A token bucket passes a burst at the rate of the link and drops the rest, so the largest sample of ten
+//! rounds is far above its long-term rate. Linux's BBR takes a path with many losses, at a constant rate, as
+//! policed, and then sends at that rate for a while (Linux commit 0682e6902a52, "tcp: count packets marked
+//! lost": "BBR uses a high packet loss rate as one signal in its policer detection and policer bandwidth
+//! estimation"). No draft has it. The algorithm here was inferred from measurements of Linux 6.1, from
+//! outside: see `validation/kernel-controls/README.md`.
 //!
 //! | here | measured |
 //! |---|---|
@@ -13,55 +14,54 @@
 //! | `MAX_ROUNDS` | there is a bound: few losses for two seconds hardly delay what many then do; 12 and 24 are not excluded |
 //! | `AGREEMENT` | intervals that differ by 9 % agree, and half is too much; chosen between them |
 //! | `HOLD_ROUNDS` | 49 to 52 smoothed round trips of 22 to 65 ms, which are a little shorter than rounds |
-//!
-//! Readings: an interval begins and ends with a loss; the rate is the mean of two intervals; one in which the application was short of
-//! data says nothing. Cost: O(1) per ACK; 80 bytes per connection.
+//! Readings: an interval begins and ends with a loss; the rate is the mean of two intervals; an
+//! application-limited interval means nothing. Cost: O(1) per ACK; 80 bytes per connection.
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-/// Of the segments that are delivered in an interval, so many more are lost at least: 50/256.
+/// The minimum of lost segments in an interval, as a part of the delivered ones: 50/256.
 const LOSS_SHARE: f64 = 50.0 / 256.0;
-/// Round trips of an interval.
+/// The minimum length of an interval, in round trips.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 16;
-/// By how much the rates of two intervals may differ, of the first.
+/// The tolerated difference between the rates of two intervals, relative to the first.
 const AGREEMENT: f64 = 0.125;
-/// For so many round trips their mean is the rate.
+/// The number of round trips for which their mean is the rate.
 const HOLD_ROUNDS: u32 = 48;
 
-/// What the connection has done so far.
+/// The progress of the connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub now: Time,
-    /// Segments.
+    /// Segments delivered so far.
     pub delivered: u64,
-    /// And those that were lost.
+    /// Segments lost so far.
     pub lost: u64,
-    /// A round trip begins.
+    /// Whether a round trip begins.
     pub round_start: bool,
     pub is_app_limited: bool,
 }
 
-/// Looks for a policer, one interval after the other.
+/// Looks for a policer, interval by interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
-    /// Where the interval began; none before the first loss.
+    /// The progress at the start of the interval; none before the first loss.
     began: Option<Progress>,
     rounds: u32,
-    /// The rate of the interval before.
+    /// The rate of the previous interval.
     before: Option<Rate>,
     held: Option<Rate>,
-    /// Lost at the last ACK.
+    /// The number of losses at the last ACK.
     seen_lost: u64,
 }
 
 impl Policer {
-    /// What the policer passes, while one is believed in.
+    /// The rate of the policer, while one is assumed.
     pub(super) const fn rate(&self) -> Option<Rate> {
         self.held
     }
 
-    /// An ACK, of segments that take `wire` bytes. Returns whether a policer is no longer believed in from now on.
+    /// Takes an ACK of segments of `wire` bytes. Returns whether a policer is no longer assumed.
     pub(super) fn on_ack(&mut self, progress: Progress, wire: Bytes) -> bool {
         let loses = progress.lost > self.seen_lost;
         self.seen_lost = progress.lost;
@@ -87,7 +87,7 @@ impl Policer {
         false
     }
 
-    /// Ends an interval that is long enough and has losses enough.
+    /// Ends an interval that is long enough and has enough losses.
     fn judge(&mut self, began: Progress, progress: Progress, wire: Bytes) {
         let delivered = (progress.delivered - began.delivered) as f64;
         let (lost, elapsed) = ((progress.lost - began.lost) as f64, progress.now.since(began.now));
@@ -117,8 +117,8 @@ mod tests {
 
     const WIRE: Bytes = Bytes::new(1_250);
 
-    /// A segment each ms, of which `lost(n)` are lost beside the one that arrives; round trips of 10 ms. What is believed after
-    /// each.
+    /// One segment each ms, with `lost(n)` lost segments beside the one that arrives; round trips of 10 ms.
+    /// Returns the assumed rate after each.
     fn run(until: u64, rate: impl Fn(u64) -> u64, lost: impl Fn(u64) -> bool) -> Vec<Option<Rate>> {
         let (mut policer, mut progress) = (Policer::default(), Progress::default());
         (0..until)
@@ -140,13 +140,13 @@ mod tests {
     #[test]
     fn two_intervals_of_many_losses_and_one_rate_make_a_policer_for_forty_eight_rounds() {
         let seen = run(1_000, |_| 1, |n| n % 4 == 3);
-        // From the loss at 3 ms: four rounds until 40, and the loss after that; four more until 80.
+        // From the loss at 3 ms: four rounds until 40, and the next loss; four more until 80.
         assert_eq!(first(&seen), Some(83));
         assert_eq!(seen[83], Some(Rate::from_mbit(10)));
         // 48 rounds from the one that begins at 90.
         let held = seen[83..].iter().position(Option::is_none);
         assert_eq!(held, Some(560 - 83));
-        // It begins anew with the next loss.
+        // Detection begins anew with the next loss.
         assert_eq!(first(&seen[560..]), Some(643 - 560));
     }
 
@@ -158,17 +158,18 @@ mod tests {
 
     #[test]
     fn intervals_that_differ_do_not_agree() {
-        // 1 ms and 2 ms for a segment by turns, each for a round trip more than an interval has.
+        // Alternately 1 ms and 2 ms for a segment, each for a round trip more than an interval.
         let changing = |n: u64| if (n / 50).is_multiple_of(2) { 2 } else { 1 };
         assert_eq!(first(&run(300, changing, |_| true)), None);
-        // Once the rate stays, the next two do.
+        // Once the rate is constant, the next two intervals agree.
         let settled = first(&run(600, |n| if n < 300 { changing(n) } else { 1 }, |_| true));
         assert!(settled.is_some_and(|at| (340..440).contains(&at)), "{settled:?}");
     }
 
     #[test]
     fn an_interval_without_losses_enough_ends_after_sixteen_rounds() {
-        // One of ten is lost for a second, then one of two: less than three intervals later, not when the mean is a fifth.
+        // One of ten is lost for a second, then one of two: detected less than three intervals later, not
+        // when the mean reaches a fifth.
         let seen = run(2_000, |_| 1, |n| if n < 1_000 { n % 10 == 0 } else { n % 2 == 0 });
         assert!(first(&seen).is_some_and(|at| at < 1_000 + 170 + 90), "{:?}", first(&seen));
     }

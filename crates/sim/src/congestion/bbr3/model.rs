@@ -1,4 +1,4 @@
-//! The model of the path: rates, round trip and bounds of what is in flight. Section 5.5 of the draft.
+//! The model of the path: rates, round trip and bounds of data in flight. Section 5.5 of the draft.
 
 use apportion_core::units::{Rate, Span};
 

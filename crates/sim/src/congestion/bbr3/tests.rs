@@ -1,4 +1,5 @@
-//! Hand-made ACKs of a path of 100 segments of 1250 bytes each 100 ms, 10 Mb/s, on which each ACK is for one segment.
+//! Constructed ACKs of a path of 100 segments of 1250 bytes each 100 ms, 10 Mb/s, on which each ACK is for
+//! one segment.
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
@@ -9,7 +10,8 @@ use crate::congestion::path_model::{PathModel as _, SampledAck};
 const PATH: u32 = 100;
 const RTT: Span = Span::from_millis(100);
 
-/// The ACK of segment `n`, which was sent with so many in the network; `lost` of them since.
+/// The ACK of segment `n`, which was sent with `in_flight` segments in flight; `lost` of them have been lost
+/// since.
 fn ack(n: u64, in_flight: u32, lost: u64) -> SampledAck {
     let sample = RateSample {
         prior_delivered: n.saturating_sub(u64::from(PATH)),
@@ -40,10 +42,10 @@ struct Path {
 }
 
 impl Path {
-    /// Past Startup and Drain.
+    /// A path past Startup and Drain.
     fn new() -> Self {
         let mut path = Self { bbr: Bbr3::new(10.0, Bytes::new(1_250)), cwnd: 10.0, n: 1 };
-        // With so many in the network that it does not cruise at once.
+        // With enough in flight that it does not cruise at once.
         path.until(State::Down, 2 * PATH);
         path
     }
@@ -53,7 +55,7 @@ impl Path {
         self.n += 1;
     }
 
-    /// Goes on with so many in the network until it is in `state`; returns how many ACKs that takes.
+    /// Continues with `in_flight` in flight until `state`; returns the number of ACKs.
     fn until(&mut self, state: State, in_flight: u32) -> u64 {
         let from = self.n;
         while self.bbr.state != state {
@@ -75,7 +77,8 @@ fn startup_ends_after_three_round_trips_that_find_no_more() {
     let mut cwnd = 10.0;
     for n in 1..=500 {
         cwnd = bbr.on_ack(cwnd, ack(n, 2 * PATH, 0));
-        // Rounds begin at 1, 101 and so on: the first finds the rate, the three after it no more. Half of the rate drains the rest.
+        // Rounds begin at 1, 101 and so on: the first finds the rate, the three after it no increase. Half of
+        // the rate drains the rest.
         let expected = if n < 301 { State::Startup } else { State::Drain };
         assert_eq!(bbr.state, expected, "{n}");
         if n == 400 {
@@ -109,7 +112,7 @@ fn startup_ends_with_six_losses_in_a_round_trip_of_which_a_fiftieth_is_lost() {
 #[test]
 fn a_cycle_goes_down_cruises_refills_for_a_round_trip_and_goes_up() {
     let mut path = Path::new();
-    // Without a bound of its own it cruises as soon as what the path holds is not exceeded.
+    // Without a bound of its own it cruises as soon as the BDP is not exceeded.
     assert!(path.until(State::Cruise, PATH) <= 2);
     let cruised = path.until(State::Refill, PATH);
     // 2 to 3 s, at one ACK a millisecond; or 62 or 63 round trips, which are longer.
@@ -122,7 +125,8 @@ fn a_cycle_goes_down_cruises_refills_for_a_round_trip_and_goes_up() {
 
 #[test]
 fn where_the_path_holds_few_segments_it_probes_as_often_as_reno() {
-    // Ten segments each 100 ms: Reno's window grows by ten in ten round trips, a second, which is before the two.
+    // Ten segments each 100 ms: Reno's window grows by ten in ten round trips, a second, which is less than
+    // the two.
     let mut path = Path { bbr: Bbr3::new(10.0, Bytes::new(1_250)), cwnd: 10.0, n: 1 };
     let mut refills = Vec::new();
     let mut was = State::Startup;
@@ -147,8 +151,8 @@ fn where_the_path_holds_few_segments_it_probes_as_often_as_reno() {
 fn what_is_lost_in_a_probe_bounds_what_is_kept_in_the_network() {
     let mut path = Path::new();
     path.until(State::Up, PATH);
-    // Of 200 in the network 4 are lost: no more than a fiftieth. The fifth is: 2 % of 199 are 3.98, so that (3.98 - 4) / 0.98
-    // is what could have been added to 199.
+    // 4 of 200 in flight are lost: no more than 2 %. The fifth exceeds it: 2 % of 199 are 3.98, so that (3.98
+    // - 4) / 0.98 could have been added to 199.
     path.lose(200, 4);
     assert_eq!((path.bbr.state, path.bbr.inflight_longterm), (State::Up, f64::INFINITY));
     path.lose(200, 5);
@@ -185,7 +189,8 @@ fn a_probe_without_losses_raises_the_bound_faster_each_round_trip() {
 fn losses_while_it_cruises_lower_the_short_term_bounds_until_the_next_probe() {
     let mut path = Path::new();
     path.until(State::Cruise, PATH);
-    // A round ends with an ACK of what was sent after its first loss; meanwhile only half arrives. The first round had all before.
+    // A round ends with an ACK of data sent after its first loss; meanwhile only half arrives. Everything
+    // arrived in the round before.
     for bound in [10, 7] {
         path.lose(PATH, 1);
         for n in path.n..=path.n + u64::from(PATH) {
@@ -196,12 +201,12 @@ fn losses_while_it_cruises_lower_the_short_term_bounds_until_the_next_probe() {
         path.n += u64::from(PATH) + 1;
         assert_eq!(path.bbr.bw(), Rate::from_mbit(bound));
     }
-    // 0.7 of 10 Mb/s, of which 1 % is not sent.
+    // 0.7 of 10 Mb/s, minus the margin of 1 %.
     assert_eq!(path.bbr.pacing_rate(None), Rate::from_kbit(6_930));
     assert!(path.bbr.inflight_shortterm.is_finite());
     path.until(State::Refill, PATH);
     assert_eq!((path.bbr.bw(), path.bbr.inflight_shortterm), (Rate::from_mbit(10), f64::INFINITY));
-    // In a probe they lower nothing.
+    // In a probe losses lower nothing.
     path.until(State::Up, PATH);
     path.lose(PATH, 1);
     (0..150).for_each(|_| path.ack(PATH, 1));
@@ -219,7 +224,7 @@ fn each_five_seconds_the_window_falls_to_half_of_the_path_for_200_ms() {
         path.ack(in_flight, 0);
         assert!(path.bbr.state != State::ProbeRtt || (path.cwnd - 50.0).abs() < 1e-9, "{}", path.cwnd);
     }
-    // 50 ACKs until no more than that is in the network, then 200 ms.
+    // 50 ACKs until no more than that is in flight, then 200 ms.
     assert!((250..=252).contains(&(path.n - before)), "{}", path.n - before);
     assert!(path.bbr.state == State::Cruise && path.cwnd > 190.0, "{:?} {}", path.bbr.state, path.cwnd);
 }
@@ -251,7 +256,7 @@ fn acks_that_come_together_leave_room_for_what_they_hold_back() {
         }
         path.cwnd
     };
-    // Twice the path, and as much as arrives at once.
+    // Twice the BDP, and the size of the largest burst of arrivals.
     let (single, bursts) = (window(1), window(40));
     assert!((38.0..=42.0).contains(&(bursts - single)), "{single} {bursts}");
 }
