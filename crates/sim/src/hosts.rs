@@ -43,7 +43,7 @@ struct Host {
 }
 
 impl Hosts {
-    /// Those of `scenario`; `has_routers`: some exchange reports.
+    /// The hosts of `scenario`; `has_routers`: some routers exchange reports.
     pub fn new(scenario: &Scenario, ways: &[Way], seed: u64, has_routers: bool) -> Self {
         let is_zero = |steps: Vec<(Time, Span)>| steps.iter().all(|&(_, jitter)| jitter == Span::ZERO);
         if scenario.flows.iter().all(|flow| scenario.jitter(flow).into_iter().all(is_zero)) {
@@ -66,7 +66,7 @@ impl Hosts {
         self.0.is_empty()
     }
 
-    /// An end of `flow` sends a packet over `link`; returns it if it leaves now.
+    /// Sends a packet of an end of `flow` over `link`; returns it if it leaves now.
     pub fn send(
         &mut self,
         now: Time,
@@ -91,7 +91,7 @@ impl Hosts {
         None
     }
 
-    /// The packet that leaves the host with this number now.
+    /// Removes and returns the packet that leaves the host with this number now.
     pub fn depart(&mut self, now: Time, number: u32, shared: &mut SharedState) -> Option<Packet> {
         let waiting = &mut self.0[number as usize].waiting;
         let (_, packet) = waiting.pop_front()?;
@@ -108,28 +108,28 @@ impl Host {
         let mut host = Self { jitter: 0, later: jitter, random, last, waiting, owns_link };
         host.later.reverse();
         host.change_jitter(Time::ZERO);
-        // Most have one for the whole run: what is left takes no memory.
+        // Most hosts have one value for the whole run: the rest takes no memory.
         host.later.shrink_to_fit();
         host
     }
 
-    /// The jitter becomes what it is at `now`.
+    /// Sets the jitter to its value at `now`.
     fn change_jitter(&mut self, now: Time) {
         while let Some((_, jitter)) = self.later.pop_if(|&mut (at, _)| at <= now) {
             self.jitter = jitter.as_nanos();
         }
     }
 
-    /// A packet waits until `at`.
+    /// Holds a packet until `at`.
     fn hold(&mut self, at: Time, packet: Packet) {
         if self.waiting.capacity() == 0 {
-            // Mostly one packet waits at a time.
+            // In most cases one packet waits at a time.
             self.waiting.reserve_exact(1);
         }
         self.waiting.push_back((at, packet));
     }
 
-    /// When a packet leaves that is sent at `now`.
+    /// The departure time of a packet that is sent at `now`.
     fn departure(&mut self, now: Time) -> Time {
         self.change_jitter(now);
         self.last = self.last.max(now + Span::from_nanos(self.random.below(self.jitter.saturating_add(1))));

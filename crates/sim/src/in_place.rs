@@ -1,11 +1,11 @@
-//! What nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
-//! nothing is missing.
+//! The usual packets of TCP: data that arrive in order and are acknowledged at once, and ACKs of new data
+//! while nothing is missing.
 //!
 //! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer),
-//! [`Sender::take_predicted`](crate::tcp::Sender)), and what they do is what they always do. Shorter is what surrounds
-//! it: what is sent takes the place of the body of what came and goes to its first link at once, and all that never
-//! follows from such a packet is not looked for: the end of the connection, the arrival of a file, what hosts add
-//! ([`fast_path`](crate::fast_path) has the conditions).
+//! [`Sender::take_predicted`](crate::tcp::Sender)), and act as for any packet. Only the steps around them are
+//! shorter: the answer replaces the body of the received packet and goes to its first link at once, and
+//! events that never follow such a packet are not tested for: the end of the connection, the arrival of a
+//! file, additions by hosts ([`fast_path`](crate::fast_path) has the conditions).
 
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
@@ -18,7 +18,7 @@ use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::Simulation;
 
 impl Simulation<'_> {
-    /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
+    /// A packet reaches the sink of a greedy source. Returns whether it was the next segment and is answered.
     #[inline(always)]
     pub(crate) fn answer_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
         let connection = &self.connections[index as usize];
@@ -37,8 +37,8 @@ impl Simulation<'_> {
         true
     }
 
-    /// A packet reaches a greedy source. Whether it was an ACK of new data while nothing is missing, and the next data
-    /// are sent.
+    /// A packet reaches a greedy source. Returns whether it was an ACK of new data while nothing is missing,
+    /// and the next data are sent.
     #[inline(always)]
     pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
         let connection = &mut self.connections[index as usize];
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::build::Detail;
 
-    /// Losses, marks, sources that end, and TCP of each kind over one full link.
+    /// Losses, marks, sources that end, and each kind of TCP over one full link.
     const TEXT: &str = "
         stop = 6s
         [topology] kind = dumbbell, pairs = 2, access = { rate = 100Mbit, delay = 1ms },

@@ -2,22 +2,23 @@
 //!
 //! The packet in transmission is not in the queue. A packet's arrival is known when its transmission starts,
 //! and a wire is first in, first out, so each wire needs one pending event, for its head. A transmitter that
-//! sends its last waiting packet needs no event either: the call of the discipline at the end of that
-//! transmission is made up for, with the right time, when the next packet comes.
+//! sends its last waiting packet needs no event either: the discipline's call at the end of that transmission
+//! is made later, with the right time, when the next packet arrives.
 //!
-//! A link may have one event for the transmissions that end within a *slack*, and makes up for those that were due before whenever it is used.
-//! A packet may be [handed over](Link::takes_early) to its next link when its transmission begins, without an event for its arrival.
-//! `fast_path.rs` says when.
+//! A link may have one event for the transmissions that end within a *slack*, and runs transmissions that
+//! were due earlier whenever it is used. A packet may be [handed over](Link::takes_early) to its next link
+//! when its transmission begins, without an event for its arrival. `fast_path.rs` has the conditions.
 //!
-//! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
+//! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the
+//! packet's last byte.
 //!
-//! A link that aggregates takes several packets from the queue at once, and all of them arrive when the last of their bytes does
-//! ([`Aggregation`]).
+//! A link that aggregates takes several packets from the queue at once, and all of them arrive when the last
+//! of their bytes does ([`Aggregation`]).
 //!
 //! On a wire whose jitter lets packets overtake others, each packet has an event of its own.
 //!
-//! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
-//! without slack, while packets wait.
+//! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or
+//! each packet of a link without slack, while packets wait.
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
@@ -38,61 +39,63 @@ use crate::wire::{HandedOver, OnWire, Wire};
 /// State of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transmitter {
-    /// Idle: the last dequeue returned `None` from an empty queue that has nothing to tell.
+    /// Idle: the last dequeue returned `None` from an empty queue that has nothing to report.
     Idle,
     /// Sends until `free_at`; nothing waits and no event is pending.
     Draining,
-    /// Sends until `free_at`, when it asks again: packets wait, or the discipline has something to tell. An event is pending, at `free_at` or up to the slack later.
+    /// Sends until `free_at`, when it asks again: packets wait, or the discipline has something to report. An
+    /// event is pending, at `free_at` or up to the slack later.
     Busy,
-    /// Sends nothing until the discipline asked to be called, which holds packets back or has something to tell, or while the rate is
-    /// zero.
+    /// Sends nothing until the time for which the discipline asked, which holds packets back or has something
+    /// to report, or while the rate is zero.
     Held,
 }
 
-/// How a link sends, without what changes from packet to packet.
+/// How a link sends, independent of single packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TxMode {
-    /// There is no rate.
+    /// The link has no rate.
     Stopped,
     /// A packet that finds the transmitter free is sent at once, in the time of its size, and only counted.
     Bypass,
     /// Packets are sent one by one, in the times of their sizes.
     Queued,
-    /// At transmission opportunities: it has a trace or aggregates.
+    /// Packets are sent at transmission opportunities: the link has a trace or aggregates.
     Opportunities,
 }
 
-/// One direction of a link. What every packet touches comes first, in two cache lines.
+/// One direction of a link. Fields that every packet touches come first, in two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
     pub(crate) transmitter: Transmitter,
     /// Whether an event for the end of a transmission is pending.
     ready_is_pending: bool,
-    /// Whether what follows it may take packets early.
+    /// Whether the next link may take its packets early.
     is_feeder: bool,
     pub(crate) tx_mode: TxMode,
-    /// Packets on the way here from the link that feeds it that were not handed over early.
+    /// Packets on the way from the feeding link that were not handed over early.
     pub(crate) expected: u32,
-    /// The last transmission: when it began, and when it ends.
+    /// The beginning and the end of the last transmission.
     begun: Time,
     pub(crate) free_at: Time,
     times: Transmission,
     wire: Wire,
-    /// All but the transmitter and the packets on the wire. Changes that concern the transmitter are methods of the
-    /// link.
+    /// The state without the transmitter and the packets on the wire. Changes that affect the transmitter are
+    /// methods of the link.
     pub state: LinkState<Packet>,
-    /// When the discipline asked to be woken, if that event is pending.
+    /// The time at which the discipline asked to be woken, if that event is pending.
     wakeup_at: Option<Time>,
-    /// How long after the end of a transmission the next one may be made up for.
+    /// The maximum delay of the event for the end of a transmission.
     slack: Span,
-    /// Whether the link before it may hand packets over early.
+    /// Whether the previous link may hand packets over early.
     pub(crate) is_fed: bool,
-    /// The link over which hosts at its end answer, and until when they do so early; none if they may not.
+    /// The link over which hosts at its end answer, and the time until which they do so early; none if they
+    /// may not.
     answers: Option<(u32, Time)>,
-    /// When a recorded link can send.
+    /// The transmission opportunities of a recorded link.
     pub(crate) trace: Option<Box<DeliveryTrace>>,
-    /// How it sends several packets at a time.
+    /// The aggregation of packets.
     pub(crate) aggregation: Option<Box<Aggregation>>,
 }
 
@@ -125,53 +128,54 @@ impl Link {
         link
     }
 
-    /// Must follow each change of what it depends on.
+    /// Must follow each change of a condition of the mode.
     fn find_tx_mode(&mut self) {
         self.tx_mode = self.fastest_tx_mode();
     }
 
-    /// It sends at the opportunities of `trace`, whose mean is its rate.
+    /// Makes it send at the opportunities of `trace`, whose mean is its rate.
     pub fn set_trace(&mut self, trace: DeliveryTrace) {
         self.trace = Some(Box::new(trace));
         self.find_tx_mode();
     }
 
-    /// It sends several packets at a time.
+    /// Makes it send several packets at a time.
     pub fn aggregate(&mut self, aggregation: Aggregation) {
         self.aggregation = Some(Box::new(aggregation));
         self.find_tx_mode();
     }
 
-    /// One event may stand for the transmissions that end within a [slack](self).
+    /// Lets one event stand for the transmissions that end within a [slack](self).
     pub fn enable_batching(&mut self) {
         self.slack = self.state.delay();
     }
 
-    /// The link before it may [hand packets over early](Self::takes_early).
+    /// Lets the previous link [hand packets over early](Self::takes_early).
     pub const fn set_fed(&mut self) {
         self.is_fed = true;
     }
 
-    /// It may hand packets over early.
+    /// Lets it hand packets over early.
     pub const fn set_feeder(&mut self) {
         self.is_feeder = true;
     }
 
-    /// Hosts at its end answer over the link `answers`, and may receive early what arrives before `until`.
+    /// Hosts at its end answer over the link `answers`, and may receive early packets that arrive before
+    /// `until`.
     pub const fn set_answers(&mut self, answers: u32, until: Time) {
         self.answers = Some((answers, until));
         self.is_feeder = true;
     }
 
-    /// What [`set_answers`](Self::set_answers) has set.
+    /// The value of [`set_answers`](Self::set_answers).
     #[must_use]
     #[inline]
     pub const fn answers(&self) -> Option<(u32, Time)> {
         self.answers
     }
 
-    /// Each transmission ends with an event of its own, and each arrival is one, so that all links do what they do in the order of
-    /// time.
+    /// Gives each transmission's end and each arrival an event of its own, so that all links act in the order
+    /// of time.
     pub const fn disable_batching(&mut self) {
         (self.slack, self.is_feeder, self.is_fed, self.answers) = (Span::ZERO, false, false, None);
     }
@@ -197,8 +201,8 @@ impl Link {
         self.on_wire(packet)
     }
 
-    /// As [`receive`](Self::receive), where more may happen than that the packet is sent.
-    // Apart: the disciplines take more registers than what goes straight through.
+    /// As [`receive`](Self::receive), for the general case. Not inlined: the disciplines take more registers
+    /// than the direct path.
     #[inline(never)]
     fn join(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         if self.transmitter == Transmitter::Busy && self.free_at <= now {
@@ -214,7 +218,7 @@ impl Link {
             self.find_empty(shared);
         }
         self.state.enqueue(now, packet, shared);
-        // Not a choice of four, for which there would be a table.
+        // Not a `match` of four, which would compile to a table.
         if self.transmitter == Transmitter::Busy {
             return;
         }
@@ -225,7 +229,7 @@ impl Link {
         }
     }
 
-    /// The event for the ends of transmissions has come.
+    /// Handles the event for the ends of transmissions.
     pub fn ready(&mut self, shared: &mut SharedState) {
         self.ready_is_pending = false;
         self.catch_up(shared);
@@ -234,7 +238,7 @@ impl Link {
         }
     }
 
-    /// Begins the transmissions that were due by now.
+    /// Begins the transmissions that are due by now.
     pub fn catch_up(&mut self, shared: &mut SharedState) {
         let event = Event::Ready(self.state.index());
         // Terminates: each transmission takes a packet from the queue.
@@ -243,7 +247,7 @@ impl Link {
         }
     }
 
-    /// Begins the transmissions that will be due before `at`, until when no packet comes here.
+    /// Begins the transmissions that are due before `at`; no packet arrives here until then.
     pub fn transmit_until(&mut self, at: Time, shared: &mut SharedState) {
         // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && self.free_at < at && self.tx_mode == TxMode::Bypass {
@@ -251,7 +255,7 @@ impl Link {
         }
     }
 
-    /// Packets wait while it sends: the end of the transmission gets an event, if none is pending.
+    /// Packets wait while it sends: schedules an event for the end of the transmission, if none is pending.
     fn schedule_tx_done(&mut self, shared: &mut SharedState) {
         self.transmitter = Transmitter::Busy;
         if !self.ready_is_pending {
@@ -260,7 +264,7 @@ impl Link {
         }
     }
 
-    /// The time for which the discipline asked has come.
+    /// Handles the time for which the discipline asked.
     pub fn wakeup(&mut self, now: Time, shared: &mut SharedState) {
         if self.wakeup_at == Some(now) {
             self.wakeup_at = None;
@@ -268,7 +272,7 @@ impl Link {
         self.start_if_held(now, shared);
     }
 
-    /// Takes the packet that arrives now off the wire.
+    /// Removes the arriving packet from the wire.
     #[inline(always)]
     pub fn take_arrival(&mut self, shared: &mut SharedState) -> Option<Packet> {
         let OnWire { packet, .. } = self.wire.pop()?;
@@ -276,8 +280,8 @@ impl Link {
         Some(packet)
     }
 
-    /// Takes the first packet off the wire; the caller then has the next one [awaited](Self::await_arrival), unless each
-    /// has an event of its own.
+    /// Removes the first packet from the wire; the caller then [awaits](Self::await_arrival) the next one,
+    /// unless each has an event of its own.
     pub fn take_off_wire(&mut self) -> Option<OnWire> {
         self.wire.pop()
     }
@@ -295,7 +299,7 @@ impl Link {
         self.wire.get(others)
     }
 
-    /// The packet that now is the first on the wire gets its event.
+    /// Schedules the arrival of the packet that has become the first on the wire.
     #[inline(always)]
     pub fn await_arrival(&self, shared: &mut SharedState) {
         if let Some(next) = self.wire.get(0) {
@@ -303,7 +307,7 @@ impl Link {
         }
     }
 
-    /// Makes the call of the discipline that was due at the end of the last transmission, when nothing waited.
+    /// Makes the discipline's call that was due at the end of the last transmission, when nothing waited.
     #[inline(never)]
     fn find_empty(&mut self, shared: &mut SharedState) {
         let found = self.state.dequeue(self.free_at, shared);
@@ -326,8 +330,8 @@ impl Link {
         }
     }
 
-    /// Asks the discipline for the packets of an aggregate and sends it.
-    // Apart, as what follows: few links aggregate.
+    /// Asks the discipline for the packets of an aggregate and sends it. Cold, as the following functions:
+    /// few links aggregate.
     #[cold]
     #[inline(never)]
     fn start_aggregate(&mut self, now: Time, shared: &mut SharedState) {
@@ -365,7 +369,7 @@ impl Link {
         self.cross(now, packet, shared);
     }
 
-    /// A packet whose transmission has begun goes over the wire.
+    /// Puts a packet whose transmission has begun on the wire.
     #[inline(always)]
     fn cross(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         match self.state.transmit(now, &mut packet, shared) {
@@ -378,7 +382,7 @@ impl Link {
         }
     }
 
-    /// When the transmission of `packet` ends that begins at `now`.
+    /// The end of the transmission of `packet` that begins at `now`.
     #[inline(always)]
     fn sent_at(&mut self, now: Time, packet: Packet) -> Time {
         if self.tx_mode == TxMode::Opportunities {
@@ -388,7 +392,7 @@ impl Link {
         }
     }
 
-    // Apart: few links are recorded or aggregate.
+    // Cold: few links are recorded or aggregate.
     #[cold]
     #[inline(never)]
     fn end_by_opportunities(&mut self, now: Time, packet: Packet) -> Time {
@@ -400,10 +404,10 @@ impl Link {
         }
     }
 
-    /// A transmission has begun: what happens at its end.
+    /// Determines the action at the end of a transmission that has begun.
     #[inline(always)]
     fn await_end(&mut self, shared: &mut SharedState) {
-        // What is empty may still have to be asked: RAMP tells by itself that an overload has ended.
+        // An empty discipline may still have to be asked: RAMP itself reports that an overload has ended.
         let is_asked = || self.tx_mode != TxMode::Bypass && self.state.next_wakeup().is_some();
         if self.state.backlog().is_empty() && !is_asked() {
             self.transmitter = Transmitter::Draining;
@@ -412,7 +416,7 @@ impl Link {
         }
     }
 
-    /// The discipline gave no packet: it is empty or holds packets back.
+    /// Handles a discipline without a packet: it is empty or holds packets back.
     #[inline(never)]
     fn wait(&mut self, now: Time, shared: &mut SharedState) {
         let wakeup = self.state.next_wakeup();
@@ -442,18 +446,17 @@ impl Link {
         }
     }
 
-    /// A packet crosses the wire and may overtake others.
-    // Apart: few links reorder.
+    /// Puts a packet on a wire where it may overtake others. Cold: few links reorder.
     #[cold]
     #[inline(never)]
     fn propagate_apart(&mut self, packet: Packet, shared: &mut SharedState) {
         let sent = self.on_wire(packet);
         shared.events.schedule(sent.begun, sent.at, Event::Overtaking(self.state.index()));
-        // In the order of their events.
+        // The wire is in the order of events.
         self.wire.insert(sent);
     }
 
-    /// A packet crosses the wire.
+    /// Puts a packet on the wire.
     #[inline(always)]
     pub fn put_on_wire(&mut self, sent: OnWire, shared: &mut SharedState) {
         if self.wire.is_empty() {
@@ -462,14 +465,14 @@ impl Link {
         self.wire.push(sent);
     }
 
-    /// A packet arrives that was not handed over early.
+    /// Notes the arrival of a packet that was not handed over early.
     #[inline(always)]
     pub const fn note_arrived(&mut self) {
         self.expected = self.expected.saturating_sub(1);
     }
 
-    /// Counts from the start of the run to `now`, without packets that were taken early and whose transmission begins at `from`
-    /// or later.
+    /// Counts from the start of the run to `now`, without packets that were taken early and whose
+    /// transmission begins at `from` or later.
     #[must_use]
     pub fn counts(&self, now: Time, from: Time) -> LinkCounts {
         let mut counts = self.state.counts(now);
@@ -477,7 +480,7 @@ impl Link {
         counts
     }
 
-    /// Those packets were not sent: the run ends before `from`.
+    /// Takes those packets back as not sent: the run ends before `from`.
     pub fn take_back_early(&mut self, now: Time, from: Time) {
         self.state.take_back(self.early(from));
         self.state.take_back(self.waiting(now));
@@ -490,8 +493,8 @@ impl Link {
         count
     }
 
-    /// What has not left by `now` although its transmission has begun, where that is not a matter of less than a packet's time: what
-    /// waits for an opportunity of a recorded link.
+    /// The packets that have not left by `now` although their transmission has begun, if they wait for an
+    /// opportunity of a recorded link; less than a packet's time does not count.
     fn waiting(&self, now: Time) -> Count {
         let mut count = Count::default();
         let is_recorded = self.trace.is_some() && self.aggregation.is_none();
@@ -509,7 +512,7 @@ impl Link {
     }
 }
 
-/// Changes that concern the transmitter.
+/// Changes that affect the transmitter.
 impl Link {
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut SharedState) {
@@ -520,7 +523,8 @@ impl Link {
         self.start_if_held(now, shared);
     }
 
-    /// Changes the probability that the wire loses a packet. A link that changes has no slack: there is nothing to catch up with.
+    /// Changes the probability that the wire loses a packet. A changed link has no slack: there are no
+    /// deferred transmissions.
     pub fn set_loss(&mut self, loss: Ratio) {
         self.state.set_loss(loss);
         self.find_tx_mode();
@@ -536,7 +540,7 @@ impl Link {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Whether it was heeded; packets that were held back may then go.
+    /// Changes a setting of a flow. Returns whether it is heeded; held packets may then leave.
     pub fn set_flow(
         &mut self,
         now: Time,

@@ -1,9 +1,9 @@
-//! Who uses the links of a scenario: flows in both directions, hosts, and changes.
+//! The users of a scenario's links: flows in both directions, hosts, and changes.
 
 use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Scenario, Setting};
 
-/// How many directions of ways and changes each link has to do with.
+/// For each link the number of directions of ways, and of changes, that concern it.
 pub(crate) fn users(scenario: &Scenario, ways: &[Way]) -> Vec<usize> {
     let mut users = vec![0; scenario.links.len()];
     for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {
@@ -15,7 +15,7 @@ pub(crate) fn users(scenario: &Scenario, ways: &[Way]) -> Vec<usize> {
     users
 }
 
-/// Which links the scenario changes.
+/// The links that the scenario changes.
 pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     let mut changed = vec![false; scenario.links.len()];
     for change in &scenario.changes {
@@ -32,8 +32,7 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
-/// Of the links that have to do with another: the first that was noted, and whether there are others. Hosts count as
-/// others.
+/// The links related to another one: the first noted, and whether there are others. Hosts count as others.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Noted {
     pub(crate) link: Option<u32>,
@@ -49,8 +48,8 @@ impl Noted {
     }
 }
 
-/// For each of so many links the one over which hosts answer what it brings them, data with acknowledgements and these
-/// with data; and the link that brings hosts what they send over that one.
+/// For each of `links` links: the link over which hosts answer its packets, data with acknowledgements and
+/// acknowledgements with data, and the link whose packets hosts answer over it.
 pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<[Noted; 2]> {
     let mut answering = vec![Noted::default(); links];
     let mut origins = answering.clone();
@@ -67,7 +66,7 @@ pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<[Noted; 2]> {
     answering.into_iter().map(with_origins).collect()
 }
 
-/// For each of so many links those from which packets come to it.
+/// For each of `links` links the links from which its packets come.
 pub(crate) fn feeders(links: usize, ways: &[Way]) -> Vec<Noted> {
     let mut origins = vec![Noted::default(); links];
     for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {

@@ -1,4 +1,4 @@
-//! What is measured while a simulation runs, and the outcome at its end.
+//! Measurements during a simulation, and the outcome at its end.
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
@@ -25,7 +25,7 @@ pub struct Baseline {
 }
 
 impl<'a> Simulation<'a> {
-    /// Reports to `observer` what happens from now on.
+    /// Reports all following events to `observer`.
     pub fn observe(&mut self, observer: &'a dyn Observer) {
         let flow_of_id = self.numbers.flows_by_id();
         self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
@@ -36,7 +36,7 @@ impl<'a> Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    /// The measured part begins.
+    /// Begins the measured part.
     pub(crate) fn begin_measuring(&mut self, now: Time) {
         self.catch_up(now);
         for link in &mut self.links {
@@ -47,7 +47,7 @@ impl Simulation<'_> {
         }
         self.earlier = std::mem::take(&mut self.completions);
         self.begin_measuring_media(now);
-        // What else is at this time comes after this.
+        // Other events at this time come later.
         self.baseline = Some(Box::new(Baseline {
             at: now,
             counters: self.shared.counters.clone(),
@@ -57,7 +57,8 @@ impl Simulation<'_> {
         self.find_next_count();
     }
 
-    /// Deliveries will be counted next when the measured part begins, when a sample interval ends, or at the end of the run.
+    /// Finds the next time at which deliveries are counted: the start of the measured part, the end of a
+    /// sample interval, or of the run.
     pub(crate) fn find_next_count(&mut self) {
         let measure = Some(self.scenario.measure_from).filter(|_| self.baseline.is_none());
         let times = [measure.filter(|&at| at > Time::ZERO), self.next_sample];
@@ -68,29 +69,30 @@ impl Simulation<'_> {
         (0..self.connections.len()).map(|index| self.totals(index as u32)).collect()
     }
 
-    /// Transmissions over all links since the start of the run, with those that links have begun ahead of time.
+    /// Transmissions over all links since the start of the run, including those that links have begun early.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.state.sent().packets.get()).sum()
     }
 
-    /// All links do what was due by the end of the run, before anybody looks at them: captures are finished before the outcome.
+    /// Runs the due transmissions of all links at the end of the run: captures are finished before the
+    /// outcome.
     pub(crate) fn end_run(&mut self) {
         let stop = self.end;
         self.shared.events.finish(stop);
         self.catch_up(stop);
     }
 
-    /// All links do what was due by now.
+    /// Runs the transmissions of all links that are due by now.
     fn catch_up(&mut self, now: Time) {
         for link in 0..self.links.len() {
             self.links[link].catch_up(&mut self.shared);
-            // What one link sends must not overtake, on the next one, what that has sent before.
+            // Packets of one link must not overtake packets that the next link has sent before.
             self.hand_over(now);
         }
     }
 
-    /// What a connection did since its start.
+    /// The totals of a connection since its start.
     pub(crate) fn totals(&self, index: u32) -> Totals {
         let mut totals = self.transport_totals(index);
         if let Workload::Web(web) = self.connections[index as usize].workload {
@@ -99,7 +101,7 @@ impl Simulation<'_> {
         totals
     }
 
-    /// What the TCP or QUIC did that carries it, or did until its end.
+    /// The totals of the TCP or QUIC that carries it, or carried it until its end.
     pub(crate) fn transport_totals(&self, index: u32) -> Totals {
         match &self.connections[index as usize].transport {
             &TransportState::Open(place) => {
@@ -129,7 +131,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A sample interval ends.
+    /// Ends a sample interval.
     pub(crate) fn sample(&mut self, now: Time) {
         self.catch_up(now);
         for link in &mut self.links {
@@ -186,7 +188,7 @@ impl Simulation<'_> {
         let packet_hops = hops(&links) - before.map_or(0, |baseline| hops(&baseline.links));
         let links = (0..links.len()).map(|link| self.link_outcome(link, before, measured)).collect();
         let media: Vec<_> = (0..self.scenario.flows.len()).map(|flow| self.media_outcome(flow)).collect();
-        // What is known of flows comes in the place of all that moved their packets.
+        // The results of flows replace the state that moved their packets.
         self.links = Vec::new();
         self.shared.events = Events::new(0, Span::ZERO, 0.0);
         self.shared.store = Store::default();
@@ -209,7 +211,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// What a flow did since `baseline`, or the start of the run; its connections have come to `totals`.
+    /// The outcome of a flow since `baseline`, or the start of the run; its connections have reached
+    /// `totals`.
     fn flow_outcome(&mut self, index: usize, baseline: Option<&Baseline>, totals: &[Totals]) -> FlowOutcome {
         let flow = &self.scenario.flows[index];
         let mut outcome =
@@ -268,7 +271,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Those of one flow, of all in the order of flows.
+/// The completions of one flow, among all in the order of flows.
 fn completions_of(all: &[(u32, Completion)], flow: usize) -> Vec<Completion> {
     let first = all.partition_point(|&(of, _)| (of as usize) < flow);
     all[first..]
@@ -286,7 +289,7 @@ fn quic_sample(quic: &Quic) -> TcpSample {
     TcpSample { window: quic.sender.cwnd(), srtt: quic.sender.srtt() }
 }
 
-/// What `header` leaves of each packet.
+/// The bytes of `count` without `header` for each packet.
 fn payload(count: Count, header: Bytes) -> Bytes {
     Bytes::new(count.bytes.get().saturating_sub(header.get() * count.packets.get()))
 }

@@ -1,7 +1,7 @@
-//! Players and calls: what their ends send, and what reaches them.
+//! Players and calls: the packets that their ends send and receive.
 //!
-//! What a viewer asks for and what the receiver of a call reports are packets of their own on the way back: they wait in queues, are dropped
-//! and lost as acknowledgements are.
+//! A viewer's requests and the reports of a call's receiver are packets of their own on the way back: they
+//! wait in queues, and are dropped and lost, like acknowledgements.
 
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::{Bytes, Time};
@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::packet::{Body, Direction, Header, Packet, REQUEST_PAYLOAD};
 use crate::simulation::Simulation;
 
-/// What a request adds to its headers.
+/// The payload of a request.
 const REQUEST: Bytes = Bytes::new(REQUEST_PAYLOAD as u64);
 /// A request on the wire, behind IPv4 and TCP.
 const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
@@ -29,7 +29,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A player or a call does what is due, if anything is.
+    /// Runs a player or a call that is due, if any is.
     pub(crate) fn media_timer(&mut self, now: Time, index: u32) {
         let mut out = Vec::new();
         let Workload::Media(of_media) = &mut self.connections[index as usize].workload else { return };
@@ -46,7 +46,7 @@ impl Simulation<'_> {
         self.arm_media(now, index);
     }
 
-    /// Schedules the next timer of a player or a call. An event that comes too early finds nothing to do.
+    /// Schedules the next timer of a player or a call. An event that comes too early has no effect.
     fn arm_media(&mut self, now: Time, index: u32) {
         let Workload::Media(of_media) = &mut self.connections[index as usize].workload else { return };
         if let Some(at) = of_media.media.next_timer().filter(|&at| at < of_media.armed) {
@@ -55,13 +55,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// Puts a packet of one end on its way.
+    /// Sends a packet of one end.
     fn emit(&mut self, now: Time, index: u32, emission: Emission) {
         let (header, size, direction, protocol) = match emission {
             Emission::Request(number) => {
                 let flow = self.connections[index as usize].flow;
                 let (size, protocol) = match &self.scenario.flows[flow as usize].transport {
-                    // A packet with a STREAM frame, as those with data are.
+                    // A packet with a STREAM frame, like packets with data.
                     Transport::Quic(params) => ((params.header + REQUEST).min(MAX_PACKET), Protocol::Udp),
                     _ => (REQUEST_SIZE, Protocol::Tcp),
                 };
@@ -89,7 +89,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Something other than an acknowledgement, which was sent at `sent`, reaches the source of a connection.
+    /// A packet other than an acknowledgement, sent at `sent`, reaches the source of a connection.
     pub(crate) fn receive_feedback(&mut self, now: Time, index: u32, sent: Time, header: Header) {
         if let Header::Request = header {
             return self.answer_request(now, index, sent);
@@ -104,7 +104,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The viewer may have more bytes in order.
+    /// Notes that the viewer may have more bytes in order.
     pub(crate) fn note_delivered(&mut self, now: Time, index: u32) {
         let Some(bytes) = self.delivered(index) else { return };
         if let Some(Media::Player(player)) = self.media(index) {
@@ -113,7 +113,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The measured part begins.
+    /// Begins the measured part.
     pub(crate) fn begin_measuring_media(&mut self, now: Time) {
         for connection in &mut self.connections {
             if let Workload::Media(of_media) = &mut connection.workload {
@@ -122,10 +122,10 @@ impl Simulation<'_> {
         }
     }
 
-    /// What a flow of the scenario has of it at the end of the run.
+    /// The media outcome of a flow of the scenario at the end of the run.
     pub(crate) fn media_outcome(&mut self, flow: usize) -> Option<MediaOutcome> {
         let stop = self.end;
-        // Of short flows that start after the end of the run there is no connection.
+        // Short flows that start after the end of the run have no connection.
         let first = self.numbers.members(flow).next()?;
         self.media(first).map(|media| media.outcome(stop))
     }

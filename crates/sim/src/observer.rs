@@ -1,4 +1,4 @@
-//! What a program sees of a run while it goes on.
+//! Observers: a program's view of a run in progress.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::probe::Samples;
 
-/// Is called while a run goes on, in the order of time. Links and flows have their places in the scenario; messages between routers
-/// are of no flow.
+/// Receives the events of a run in progress, in the order of time. Links and flows have their places in the
+/// scenario; messages between routers have no flow.
 pub trait Observer: Sync {
     /// The discipline of `link` dropped a packet; without a reason its wire lost it.
     fn dropped(&self, at: Time, link: usize, flow: Option<usize>, size: Bytes, reason: Option<DropReason>);
     /// The discipline of `link` marked a packet.
     fn marked(&self, at: Time, link: usize, flow: Option<usize>, size: Bytes);
-    /// A sample interval ends.
+    /// A sample interval ended.
     fn sampled(&self, samples: &Samples<'_>);
 }
 
-/// An observer, with what it needs to know of packets.
+/// An observer, with the flows of packets.
 pub struct Observed<'a> {
-    /// Whom to call.
+    /// The observer.
     pub observer: &'a dyn Observer,
     /// The flow of the scenario by id.
     pub flow_of_id: Vec<u32>,

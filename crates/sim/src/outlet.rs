@@ -1,4 +1,4 @@
-//! Where what an end of TCP or QUIC sends becomes packets.
+//! The conversion of segments of TCP or QUIC to packets.
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Time};
@@ -7,13 +7,14 @@ use crate::packet::{Body, Header, Packet, Store};
 use crate::quic::packet::Range;
 use crate::{quic, tcp};
 
-/// Takes segments from one end of a TCP connection, or packets from one end of a QUIC connection, which leave as datagrams.
+/// Takes segments from one end of a TCP connection, or packets from one end of a QUIC connection, which leave
+/// as datagrams.
 pub(crate) struct Outlet<'a> {
     pub(crate) now: Time,
     pub(crate) connection: u32,
-    /// What all of them have in common.
+    /// The common properties of all its packets.
     pub(crate) header: Packet,
-    /// The place of a body that is done with, for the first of them.
+    /// The place of an unused body, for the first of them.
     pub(crate) spare: Option<u32>,
     pub(crate) store: &'a mut Store,
     pub(crate) packets: &'a mut Vec<Packet>,

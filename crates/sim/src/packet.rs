@@ -12,29 +12,30 @@ use apportion_core::units::{Bytes, Time};
 use crate::quic;
 use crate::tcp::Segment;
 
-/// What disciplines, transmitters and wires handle: 16 bytes in two words, so that a packet, and whether
-/// there is one, moves in two registers.
+/// The packet as disciplines, transmitters and wires handle it: 16 bytes in two words, so that an optional
+/// packet fits two registers.
 ///
 /// It has room for one label. TCP connections of the simulator send data one way, so a packet is either data
 /// or an acknowledgement and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
-    /// Place of the body, 28 bits; flow, 28; colour, 2; which label it has, 2; protocol, 2; 0; 1, so that it is never 0.
+    /// Place of the body, 28 bits; flow, 28; colour, 2; kind of label, 2; protocol, 2; 0; 1, so that it is
+    /// never 0.
     body_flow: NonZeroU64,
     /// Hop, 28 bits; label, 17; size, 16; ECN, 2; direction, 1.
     rest: u64,
 }
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the source of its flow to the sink.
     Forward,
-    /// Back, as acknowledgements go.
+    /// From the sink to the source, like acknowledgements.
     Reverse,
 }
 
-/// The largest packet, as IPv4 allows (RFC 791 section 3.1).
+/// The largest packet of IPv4 (RFC 791 section 3.1).
 pub const MAX_SIZE: Bytes = Bytes::new(u16::MAX as u64);
 /// The bytes of an HTTP request. Chosen: a path, a host and a range.
 pub(crate) const REQUEST_PAYLOAD: u16 = 360;
@@ -71,8 +72,8 @@ const HOP: Field = Field(36, 28);
 
 impl Packet {
     /// A packet of `size`, at most [`MAX_SIZE`], about to enter the link at `hop` of the table of routes. Its
-    /// body is at `body` in the [`Store`]; `flow` is what disciplines keep apart, in both directions. None of
-    /// the three is above [`MAX_PLACE`].
+    /// body is at `body` in the [`Store`]; `flow` is the flow id for disciplines, in both directions. None of
+    /// the three may exceed [`MAX_PLACE`].
     #[must_use]
     pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
         debug_assert!(size <= MAX_SIZE && body.max(flow.0).max(hop) <= MAX_PLACE);
@@ -81,15 +82,15 @@ impl Packet {
         Self { body_flow, rest: u64::from(hop) << HOP.0 | size.get() << SIZE.0 | ends }
     }
 
-    /// The same packet, whose header says that it carries `protocol` and not the datagram that it is otherwise.
+    /// Sets the protocol in the header to `protocol`; without it, the packet is a datagram.
     #[must_use]
     pub fn carrying(mut self, protocol: Protocol) -> Self {
         self.put(PROTOCOL, carried(protocol));
         self
     }
 
-    /// A packet of the same flow and direction at the same hop, with its body at `body`. The packet itself has body 0, no size and
-    /// no ECN.
+    /// A packet of the same flow and direction at the same hop, with its body at `body`. `self` has body 0,
+    /// no size and no ECN.
     #[must_use]
     #[inline]
     pub fn with(self, body: u32, size: Bytes, ecn: Ecn) -> Self {
@@ -104,19 +105,19 @@ impl Packet {
         BODY.get(self.body_flow.get()) as u32
     }
 
-    /// Its position in the table of routes: the link it is on.
+    /// The position in the table of routes: the present link.
     #[must_use]
     pub const fn hop(self) -> u32 {
         HOP.get(self.rest) as u32
     }
 
-    /// The same packet about to enter the next link of its route.
+    /// Moves the packet to the next link of its route.
     #[must_use]
     pub const fn at_next_hop(self) -> Self {
         Self { rest: self.rest.wrapping_add(1 << HOP.0), ..self }
     }
 
-    /// Which way it goes.
+    /// The direction of the packet.
     #[must_use]
     pub const fn direction(self) -> Direction {
         if DIRECTION.get(self.rest) == Direction::Forward as u64 {
@@ -131,7 +132,7 @@ impl Packet {
     }
 }
 
-/// How [`PROTOCOL`] says what a packet carries; 0 is a datagram.
+/// The code of a protocol in [`PROTOCOL`]; 0 is a datagram.
 const fn carried(protocol: Protocol) -> u64 {
     match protocol {
         Protocol::Udp => 0,
@@ -140,7 +141,7 @@ const fn carried(protocol: Protocol) -> u64 {
     }
 }
 
-/// How [`LABELLED`] says which label there is; 0 is none.
+/// The code of a label in [`LABELLED`]; 0 is none.
 const fn labelled(kind: LabelKind) -> u64 {
     kind as u64 + 1
 }
@@ -200,57 +201,55 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// What a packet carries: one cache line.
+/// The content of a packet: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Body {
-    /// When its sender sent it.
+    /// The time at which the sender sent it.
     pub sent: Time,
-    /// When it entered the queue it was in last, on links that are watched.
+    /// The time at which it entered its latest queue, on watched links.
     pub queued: Time,
-    /// The number of its connection.
+    /// The number of the connection.
     pub connection: u32,
-    /// Its transport header.
+    /// The transport header.
     pub header: Header,
 }
 
-/// A body fills its line to the last byte.
+/// A body fills its cache line.
 const _: () = assert!(size_of::<Body>() == 64);
 
 /// The transport header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
     Tcp(Segment),
-    /// UDP: QUIC. The [`Store`] keeps ranges of an ACK frame that it has no room for.
+    /// UDP: QUIC. The [`Store`] keeps ranges of an ACK frame for which it has no room.
     Quic(quic::Packet),
     Udp,
-    /// A request of a web user, which comes back to the source of its flow.
+    /// A request of a web user, which returns to the source of its flow.
     Request,
-    /// UDP of a call: the number of the packet.
+    /// UDP: the number of a packet of a call.
     Rtp(u32),
-    /// UDP: the number of a report of the receiver of a call.
+    /// UDP: the number of a report by a call's receiver.
     Rtcp(u32),
-    /// TCP or QUIC: a viewer asks for the segment of a video with this number.
+    /// TCP or QUIC: a viewer requests the segment of a video with this number.
     SegmentRequest(u32),
-    /// A message between routers, which the [`Store`] keeps.
+    /// A message between routers; the [`Store`] keeps its bytes.
     Message,
 }
 
-/// The bodies of all packets under way. Bodies are reused, so its size is that of the largest number under
-/// way.
+/// The bodies of all packets in flight. Bodies are reused, so the size is the maximum number in flight.
 #[derive(Debug, Default)]
 pub struct Store {
     bodies: Vec<Body>,
     free: Vec<u32>,
-    /// The bytes of messages, by place of the body. Those of a message that is gone stay until another takes its
-    /// place.
+    /// The bytes of messages, by place of the body. They stay until another message takes the place.
     messages: BTreeMap<u32, Box<[u8]>>,
-    /// Ranges of ACK frames, likewise.
+    /// Ranges of ACK frames, by place of the body; they stay in the same way.
     ranges: BTreeMap<u32, Box<[quic::packet::Range]>>,
 }
 
 impl Store {
-    /// Keeps `body` and returns where.
+    /// Stores `body` and returns its place.
     pub fn insert(&mut self, body: Body) -> u32 {
         if let Some(index) = self.free.pop() {
             self.bodies[index as usize] = body;
@@ -259,19 +258,19 @@ impl Store {
         self.bodies.push(body);
         (self.bodies.len() - 1) as u32
     }
-    /// Keeps the body of a message with its bytes, and returns where.
+    /// Stores the body of a message with its bytes, and returns its place.
     pub fn insert_message(&mut self, body: Body, bytes: &[u8]) -> u32 {
         let index = self.insert(body);
         self.messages.insert(index, bytes.into());
         index
     }
-    /// Keeps `body` with ranges of an ACK frame that it has no room for, and returns where.
+    /// Stores `body` with ranges of an ACK frame for which it has no room, and returns its place.
     pub fn insert_ack(&mut self, body: Body, ranges: &[quic::packet::Range]) -> u32 {
         let index = self.insert(body);
         self.ranges.insert(index, ranges.into());
         index
     }
-    /// Forgets the body at `index`, which must be in use, and returns its ranges.
+    /// Removes the body at `index`, which must be in use, and returns its ranges.
     pub fn remove_ack(&mut self, index: u32) -> Box<[quic::packet::Range]> {
         self.remove(index);
         self.ranges.remove(&index).unwrap_or_default()
@@ -281,7 +280,8 @@ impl Store {
     pub fn message(&self, index: u32) -> &[u8] {
         self.messages.get(&index).map_or(&[], |bytes| bytes)
     }
-    /// Keeps `body` at `spare`, which has been in use until now, or else as [`insert`](Self::insert); returns where.
+    /// Stores `body` at `spare`, which has been in use until now, or else as [`insert`](Self::insert);
+    /// returns its place.
     #[inline(always)]
     pub fn reuse(&mut self, spare: Option<u32>, body: Body) -> u32 {
         let Some(index) = spare else { return self.insert(body) };
@@ -297,7 +297,7 @@ impl Store {
     pub fn get_mut(&mut self, index: u32) -> &mut Body {
         &mut self.bodies[index as usize]
     }
-    /// Forgets the body at `index`, which must be in use.
+    /// Removes the body at `index`, which must be in use.
     pub fn remove(&mut self, index: u32) {
         self.free.push(index);
     }

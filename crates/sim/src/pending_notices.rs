@@ -1,10 +1,10 @@
-//! Overload notifications on their way from disciplines to sources: that a link cannot carry what a flow needs, or
-//! can again.
+//! Overload notifications on their way from disciplines to sources: a link cannot carry a flow's required
+//! rate, or can again.
 //!
-//! A queue of the sending host notifies the source at once. From a queue further on, a notification takes the delay
-//! of the wires that the flow's packets pass before that queue: a small message goes back over the same wires and
-//! waits nowhere (chosen: the paper does not specify how it travels; ICMP would be one way). Notifications about
-//! acknowledgements are discarded: their sender does not choose how much it acknowledges.
+//! A queue of the sending host notifies the source at once. From a later queue, a notification takes the
+//! delay of the wires that the flow's packets pass before that queue: a small message returns over the same
+//! wires and waits in no queue (chosen: the paper does not specify its transport; ICMP would be one way).
+//! Notifications about acknowledgements are discarded: their sender does not choose its rate.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Simulation<'_> {
         let mut issued = std::mem::take(&mut self.shared.overloads);
         for (at, link, overload) in issued.drain(..) {
             let Some((flow, delay)) = self.way_back(link, overload) else { continue };
-            // A discipline that was not called in time issues them late.
+            // A discipline that was called late issues them late.
             let arrival = (at + delay).max(now);
             if delay == Span::ZERO {
                 self.deliver_notice(now, flow, overload);
@@ -42,8 +42,8 @@ impl Simulation<'_> {
         self.shared.overloads = issued;
     }
 
-    /// The flow of the scenario, and the delay from a link back to its source; `None` if its packets do not pass
-    /// there.
+    /// The flow of the scenario, and the delay from a link back to its source; `None` if its packets do not
+    /// pass the link.
     fn way_back(&self, link: u32, overload: Overload) -> Option<(u32, Span)> {
         let flow = self.numbers.flow_of(overload.flow)?;
         let of = self.scenario.flows.get(flow)?;
@@ -60,7 +60,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Notifies the sources of a flow, each of its part.
+    /// Notifies the sources of a flow, each of its share.
     fn deliver_notice(&mut self, now: Time, flow: u32, overload: Overload) {
         if !overload.is_over {
             self.shared.counters.notified(overload.flow);

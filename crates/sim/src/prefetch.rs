@@ -1,10 +1,10 @@
-//! Memory that is asked for before it is needed.
+//! Prefetching of memory.
 //!
-//! With many connections, what a packet touches of its own is in no cache, and the processor would wait for one line after the
-//! other. Much of what comes next is known: the packets behind the one that arrives over a wire, those that are handed over together or
-//! wait in the FIFO from which they are, and the timers of the current millisecond. Each is asked for twice: first its connection, its body
-//! and its counts, and a little later, when the connection is there, the end of the TCP that will receive it. None of this changes a
-//! result.
+//! With many connections, the state that a packet touches is in no cache, and the processor would wait for
+//! one line after the other. Many of the next packets are known: those behind an arriving packet on its wire,
+//! those handed over together or waiting in their FIFO, and the timers of the current millisecond. Each is
+//! prefetched twice: first its connection, its body and its counts, and a little later, when the connection
+//! is in the cache, the end of the TCP that will receive it. No result changes.
 
 use std::ptr::from_ref;
 
@@ -18,20 +18,21 @@ use crate::events::Event;
 use crate::packet::{Direction, Packet};
 use crate::simulation::Simulation;
 
-/// With fewer connections, most of what a packet touches is in some cache, and asking costs more than it brings. Chosen: their state and
-/// their packets take 7 MB. With 3,500, runs took a tenth longer where a core has a cache of 2 MB.
+/// The minimum number of connections for prefetching. With fewer, most state is in some cache, and
+/// prefetching costs more than it gains. Chosen: their state and their packets take 7 MB. With 3,500, runs
+/// took a tenth longer on a core with a cache of 2 MB.
 const MANY: usize = 10_000;
-/// How many others come before the one whose connection is asked for, and before the one whose TCP is. Chosen: a miss takes about as long
-/// as the simulator needs for one packet.
+/// The number of packets between the present one and the one whose connection is prefetched; another constant
+/// for its TCP. Chosen: a miss takes about as long as the simulator needs for one packet.
 const FAR: u32 = 4;
 const NEAR: u32 = 1;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks the caches for all of `value`.
+/// Prefetches all of `value`.
 #[inline(always)]
 fn prefetch<T>(value: &T) {
-    // The crate counts from the beginning of a slice and takes any index.
+    // The crate counts from the beginning of a slice and accepts any index.
     const HERE: &[u8] = &[];
     let begin = from_ref(value).addr();
     for line in (begin & !(LINE - 1)..begin + size_of::<T>()).step_by(LINE) {
@@ -40,13 +41,13 @@ fn prefetch<T>(value: &T) {
 }
 
 impl Simulation<'_> {
-    /// Whether there are so many connections that asking pays. Not where they share ids: which one a packet belongs to is then in its
-    /// body.
+    /// Whether there are enough connections for prefetching to pay. Not if they share ids: then the body of a
+    /// packet determines its connection.
     pub(crate) fn has_many_connections(&self) -> bool {
         self.connections.len() >= MANY && !self.ids_are_shared
     }
 
-    /// A packet arrives over `link`: others follow on its wire.
+    /// A packet arrives over `link`: prefetches for those behind it on its wire.
     #[inline(never)]
     pub(crate) fn prefetch_along_wire(&self, link: u32) {
         let link = &self.links[link as usize];
@@ -58,8 +59,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A packet of `link` is handed over, and the next one stands at `next` among those that are handed over with it: the others follow, and
-    /// then those that wait in the queue.
+    /// A packet of `link` is handed over, and the next one is at `next` among those handed over with it:
+    /// prefetches for these, and then for those that wait in the queue.
     #[inline(never)]
     pub(crate) fn prefetch_behind(&self, link: u32, next: usize) {
         let together = &self.shared.handed_over[next..];
@@ -78,7 +79,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A timer expires or a connection starts: others follow.
+    /// A timer expires or a connection starts: prefetches for the following ones.
     #[inline(never)]
     pub(crate) fn prefetch_timers(&self) {
         let upcoming = |others: u32| self.shared.events.upcoming(others as usize);
@@ -96,7 +97,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What a packet touches besides TCP.
+    /// Prefetches the state that a packet touches besides TCP.
     pub(crate) fn prefetch_of(&self, packet: Packet) {
         let FlowId(index) = packet.flow();
         prefetch(self.shared.store.get(packet.body()));

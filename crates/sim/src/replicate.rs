@@ -12,9 +12,9 @@ use crate::capture::{CaptureError, LinkCapture};
 use crate::observer::Observer;
 use crate::simulation::{Ending, Simulation};
 
-/// One run to do.
+/// One run to execute.
 pub struct Job<'a> {
-    /// What to run.
+    /// The scenario.
     pub scenario: &'a Scenario,
     /// The seed of this replication.
     pub seed: u64,
@@ -22,16 +22,16 @@ pub struct Job<'a> {
     pub copy_of: Option<u64>,
     /// Opens the capture of a link, by its index, if this run is to be captured.
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
-    /// Who sees what happens in the run, if anyone does.
+    /// The observer of the run, if there is one.
     pub observer: Option<&'a dyn Observer>,
-    /// What is called now and then with how far the simulated time of the run is.
+    /// Called at intervals with the simulated time that the run has reached.
     pub reached: Option<&'a (dyn Fn(Time) + Sync)>,
-    /// Of one that is cancelled at a time: whether it has what it measured until then.
+    /// Called with the time of a cancellation: whether the run keeps its measurements until then.
     pub cuts: Option<&'a (dyn Fn(Time) -> bool + Sync)>,
 }
 
 impl<'a> Job<'a> {
-    /// A replication that is neither captured nor followed.
+    /// A replication without captures and observers.
     #[must_use]
     pub const fn new(scenario: &'a Scenario, seed: u64) -> Self {
         Self { scenario, seed, copy_of: None, captures: None, observer: None, reached: None, cuts: None }
@@ -41,13 +41,13 @@ impl<'a> Job<'a> {
 /// A job that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it measured.
+    /// The measurements.
     pub outcome: Outcome,
-    /// When it ended, if that was before the end of the scenario.
+    /// The time at which it ended, if that was before the end of the scenario.
     pub cut_at: Option<Time>,
 }
 
-/// Why replications could not be run.
+/// The reason why replications could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicateError {
     /// A scenario is too large for the simulator.
@@ -56,9 +56,9 @@ pub enum ReplicateError {
     /// The threads could not be started.
     #[error("cannot start {threads} threads: {source}; try a smaller number of jobs")]
     Threads {
-        /// How many were asked for.
+        /// The requested number.
         threads: usize,
-        /// What the system said.
+        /// The system's error.
         source: rayon::ThreadPoolBuildError,
     },
     /// A capture could not be written.
@@ -66,7 +66,8 @@ pub enum ReplicateError {
     Capture(#[from] CaptureError),
 }
 
-/// Runs all `jobs` on `threads` threads (0: one per core; 1: that of the caller) and calls `done` with the index of each as it ends.
+/// Runs all `jobs` on `threads` threads (0: one per core; 1: the caller's) and calls `done` with the index of
+/// each as it ends.
 ///
 /// A job that had not ended when `cancel` was set has no outcome.
 ///
@@ -81,8 +82,8 @@ pub fn replicate(
     replicate_with(jobs, threads, &|index, ended| (done(index), ended.map(|ended| ended.outcome)).1, cancel)
 }
 
-/// As [`replicate`], with what `each` makes of the index and the end of each job, on the thread that ran it: what it does not
-/// return takes no memory while others run.
+/// As [`replicate`], with the result of `each` for the index and the end of each job, on the thread that ran
+/// it: dropped data take no memory while others run.
 ///
 /// # Errors
 /// As [`replicate`].
@@ -93,7 +94,7 @@ pub fn replicate_with<T: Send>(
     cancel: &AtomicBool,
 ) -> Result<Vec<T>, ReplicateError> {
     let ended = |(index, job)| Ok(each(index, run(job, cancel)?));
-    // None of them would be without work.
+    // More threads than jobs would have no work.
     let threads = if threads == 0 { 0 } else { threads.min(jobs.len()).max(1) };
     if threads == 1 {
         return jobs.iter().enumerate().map(ended).collect();
@@ -103,8 +104,7 @@ pub fn replicate_with<T: Send>(
         .build()
         .map_err(|source| ReplicateError::Threads { threads, source })?;
     pool.install(|| {
-        // One job at a time per thread: they differ in length, and the first ones are the user's first
-        // points.
+        // One job at a time per thread: their lengths differ, and the first ones are the user's first points.
         jobs.par_iter().enumerate().with_max_len(1).map(ended).collect()
     })
 }

@@ -1,8 +1,8 @@
-//! Routers that exchange reports about their links: their messages are packets here.
+//! Routers that exchange reports about their links, by messages that are simulated packets.
 //!
-//! A message has the size of its bytes with an IPv4 header, goes through queues and over wires, is dropped
-//! there like others, and is read at its end as it was written. A query towards the source of a flow is shown
-//! to every router on its way that takes part.
+//! A message has the size of its bytes with an IPv4 header, passes queues and wires, is dropped there like
+//! others, and is decoded at its end. Every participating router on the way sees a query towards the source
+//! of a flow.
 
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
@@ -16,10 +16,10 @@ use crate::link::Link;
 use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::{ROUTER, Simulation};
 
-/// The largest route table; what a packet can point at.
+/// The largest route table: the range of a packet's hop.
 const MAX_HOPS: usize = crate::packet::MAX_PLACE as usize;
 
-/// Every router that takes part.
+/// All participating routers.
 #[derive(Debug)]
 pub(crate) struct Routers<'a> {
     shared: routers::Routers<'a>,
@@ -40,19 +40,20 @@ impl Links for All<'_> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of `scenario`; `None` if no queue takes part. `id` is the flow id of messages, `table` that of routes.
+    /// The routers of `scenario`; `None` if no queue participates. `id` is the flow id of messages, `table`
+    /// the table of routes.
     pub fn new(scenario: &'a Scenario, seed: u64, id: FlowId, table: &mut Vec<u32>) -> Option<Box<Self>> {
         let shared = routers::Routers::new(scenario, seed, &mut |path| add(table, path))?;
         Some(Box::new(Self { shared, id }))
     }
 
-    /// How many there are.
+    /// The number of routers.
     pub fn count(&self) -> u32 {
         self.shared.count()
     }
 
-    /// Reports the counters of the router that sends over `link`, if this is the first of its links that take
-    /// part.
+    /// Reports the counters of the router that sends over `link`, if this is the first of its participating
+    /// links.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         self.shared.statistics(link, show);
     }
@@ -71,7 +72,7 @@ fn add(table: &mut Vec<u32>, path: &[LinkId]) -> Option<u32> {
 }
 
 impl Simulation<'_> {
-    /// Does what is due at a router.
+    /// Runs a router's work that is due.
     pub(crate) fn manage(&mut self, now: Time, router: u32) {
         let Some(routers) = &mut self.routers else { return };
         let next = routers.shared.manage(now, router, &mut All(&mut self.links));
@@ -79,7 +80,7 @@ impl Simulation<'_> {
         self.send_messages(now, router);
     }
 
-    /// A message arrives over `link` at the end of its path, or on its way past a router that takes part.
+    /// A message arrives over `link` at the end of its path, or passes a participating router.
     pub(crate) fn receive_message(&mut self, now: Time, link: u32, packet: Packet, is_end: bool) {
         let Some(routers) = &mut self.routers else { return };
         let bytes = self.shared.store.message(packet.body());
@@ -103,7 +104,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Where the paths of the next message begin in the table of routes, and its bytes.
+    /// The places in the table of routes at which the paths of the next message begin, and its bytes.
     fn next_message(&mut self, router: u32) -> Option<(Vec<u32>, Vec<u8>)> {
         let (routers, table) = (&mut self.routers.as_mut()?.shared, &mut self.routes);
         let Transmit { to, bytes } = routers.transmit(router)?;

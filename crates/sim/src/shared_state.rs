@@ -1,4 +1,4 @@
-//! What the links of a simulation share and write into.
+//! The state that the links of a simulation share.
 
 use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
@@ -13,30 +13,31 @@ use crate::observer::Observed;
 use crate::packet::{Header, Packet, Store};
 use crate::wire::HandedOver;
 
-/// What links share: the event queue, the bodies of packets, and the counters of flows.
+/// The state that links share: the event queue, the bodies of packets, and the counters of flows.
 #[derive(Debug)]
 pub struct SharedState<'a> {
-    /// Events to come.
+    /// Future events.
     pub events: Events,
     /// The bodies of packets in flight.
     pub store: Store,
-    /// By the id of flows.
+    /// The counters of flows, by id.
     pub counters: FlowCounts,
     /// The flow of the scenario by id; empty if allocations are not measured.
     pub flow_of_id: Vec<u32>,
-    /// Overload notifications of disciplines, with their time and the index of the link, until they are sent to
-    /// the sources.
+    /// Overload notifications of disciplines, with their time and the index of the link, until they are sent
+    /// to the sources.
     pub overloads: Vec<(Time, u32, Overload)>,
-    /// By the index of links; `None` where packets are not captured.
+    /// Captures by the index of links; `None` where packets are not captured.
     pub captures: Vec<Option<Box<LinkCapture>>>,
-    /// Who sees drops and marks, if anyone does.
+    /// The observer of drops and marks, if there is one.
     pub observed: Option<Box<Observed<'a>>>,
-    /// Packets that links have begun to transmit whose next link may take them at once, with the index of the link they are on.
+    /// Packets whose transmission has begun and whose next link may take them at once, with the index of
+    /// their present link.
     pub handed_over: Vec<HandedOver>,
 }
 
 impl SharedState<'_> {
-    /// No packets, flows or captures, with these events.
+    /// A state without packets, flows or captures, with these events.
     #[must_use]
     pub fn new(events: Events) -> Self {
         Self {

@@ -37,7 +37,7 @@ pub(crate) const SINK: u32 = u32::MAX;
 pub(crate) const SOURCE: u32 = u32::MAX - 1;
 /// Ends a route: the packet is a message to the router at the end of its last link.
 pub(crate) const ROUTER: u32 = u32::MAX - 2;
-/// Events between two looks at whether the run was cancelled, and two reports of how far it is.
+/// The number of events between checks for cancellation and reports of progress.
 const CHECK: u64 = 1 << 16;
 
 /// A run of a scenario.
@@ -50,48 +50,48 @@ pub struct Simulation<'a> {
     /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,
-    /// What those have that are open.
+    /// The TCP states of open connections.
     pub(crate) tcps: Tcps,
-    /// Likewise.
+    /// The QUIC states of open connections.
     pub(crate) quics: Quics,
-    /// Which connections and ids flows have.
+    /// The connections and ids of flows.
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
     pub(crate) ids_are_shared: bool,
     /// The parameters of flows that disciplines need, for queues that are built during the run.
     pub(crate) tables: FlowTables,
-    /// By id where it is marked; empty if none is.
+    /// Markers by id; empty if no flow has any.
     pub(crate) marks: Vec<Option<Box<Marks>>>,
     /// The protocol fields of packets, by id; empty if each names its real transport.
     pub(crate) protocols: Vec<Protocol>,
-    /// Those that exchange reports; none if no queue does.
+    /// The routers that exchange reports; none if no queue does.
     pub(crate) routers: Option<Box<Routers<'a>>>,
-    /// One for each flow of the scenario, or none if they are not measured.
+    /// A probe for each flow of the scenario; empty if they are not measured.
     pub(crate) probes: Vec<FlowProbe>,
-    /// With the flow of the scenario, in the order in which they came.
+    /// Completions with the flow of the scenario, in order of time.
     pub(crate) completions: Vec<(u32, Completion)>,
-    /// Those before the measured part; empty if that is all of the run.
+    /// Completions before the measured part; empty if all of the run is measured.
     pub(crate) earlier: Vec<(u32, Completion)>,
-    /// Of flows of web pages, in the scenario's order.
+    /// Flows of web pages, in the scenario's order.
     pub(crate) webs: Vec<WebFlow>,
     pub(crate) baseline: Option<Box<Baseline>>,
     /// Overload notifications on their way to sources.
     pub(crate) notices: PendingNotices,
-    /// What hosts have not sent yet.
+    /// The packets that wait in hosts.
     pub(crate) hosts: Hosts,
-    /// Whether hosts take no time and write nothing into packets but transport headers.
+    /// Whether hosts take no time and write only transport headers into packets.
     pub(crate) hosts_are_plain: bool,
     /// Whether some ends of TCP answer [in place](crate::in_place).
     pub(crate) answers_in_place: bool,
-    /// Whether it [prefetches](crate::prefetch) what packets will touch.
+    /// Whether it [prefetches](crate::prefetch) the state of packets.
     pub(crate) prefetches: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
-    /// When the pending sample interval ends; none if there are no samples.
+    /// The end of the pending sample interval; none if there are no samples.
     pub(crate) next_sample: Option<Time>,
     /// The next time at which deliveries are counted.
     pub(crate) next_count: Time,
-    /// When the run ends: at the end of the scenario, unless it is cut.
+    /// The end of the run: the end of the scenario, unless it is cut.
     pub(crate) end: Time,
     pub(crate) events_handled: u64,
 }
@@ -101,20 +101,22 @@ pub struct Simulation<'a> {
 pub enum Ending {
     /// At the end of the scenario.
     Whole,
-    /// Before it, with what was measured until then.
+    /// Before the end, with measurements until then.
     Cut(Time),
-    /// Before it, with nothing that can be used.
+    /// Before the end, without usable results.
     Cancelled,
 }
 
 impl Simulation<'_> {
-    /// Runs to the end of the scenario. False if `cancel` was set before: an observer may have stopped listening then.
+    /// Runs to the end of the scenario. Returns false if `cancel` was set before: an observer may then have
+    /// missed events.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
         self.run_with(cancel, &|_| (), &|_| false) == Ending::Whole
     }
 
-    /// As [`run`](Self::run), and calls `reached` now and then with how far the simulated time is. When `cancel` is set, `cuts` says of
-    /// that time whether the run ends with the next sample, and with what it has measured; one without samples does not.
+    /// As [`run`](Self::run), and calls `reached` at intervals with the simulated time. When `cancel` is set,
+    /// `cuts` decides for that time whether the run ends with the next sample and keeps its measurements; a
+    /// run without samples does not.
     pub fn run_with(
         &mut self,
         cancel: &AtomicBool,
@@ -187,7 +189,8 @@ impl Simulation<'_> {
         self.pass_on(now, link, packet.at_next_hop());
     }
 
-    /// A packet arrives over a link that may deliver early: those behind it on the wire, which could not go early, may now.
+    /// A packet arrives over a link that may deliver early: packets behind it, which could not be delivered
+    /// early, now may.
     #[inline(never)]
     fn arrive_with_others(&mut self, now: Time, link: u32) {
         let Some(sent) = self.links[link as usize].take_off_wire() else { return };
@@ -207,14 +210,14 @@ impl Simulation<'_> {
         self.links[link as usize].await_arrival(&mut self.shared);
     }
 
-    /// The first packet on a wire on which each has an event of its own arrives.
+    /// The first packet arrives on a wire where each packet has its own event.
     #[inline(never)]
     fn arrive_apart(&mut self, now: Time, link: u32) {
         let Some(sent) = self.links[link as usize].take_off_wire() else { return };
         self.pass_on(now, link, sent.packet.at_next_hop());
     }
 
-    /// A packet goes on from the end of a link, at the next hop already.
+    /// A packet continues from the end of a link; its hop is the next one already.
     #[inline(always)]
     pub(crate) fn pass_on(&mut self, now: Time, link: u32, packet: Packet) {
         match self.routes[packet.hop() as usize] {
@@ -229,10 +232,11 @@ impl Simulation<'_> {
         }
     }
 
-    /// Gives packets whose transmission has begun to their next link or host, if that can take them with the time at which they
-    /// arrive, or else to the wire. All are of one link, or of links of which none leads to another.
+    /// Gives packets whose transmission has begun to their next link or host, if that can take them with
+    /// their arrival time, or else to the wire. All are of one link, or of links of which none leads to
+    /// another.
     pub(crate) fn hand_over(&mut self, now: Time) {
-        // What hosts at the end of a link answer is added in turn.
+        // Answers of hosts at the end of a link are added in turn.
         let mut done = 0;
         while let Some(&HandedOver { mut sent, mut link }) = self.shared.handed_over.get(done) {
             done += 1;
@@ -255,7 +259,7 @@ impl Simulation<'_> {
                     }
                 }
                 if self.prefetches {
-                    // On a short wire no other packet is far enough before it to ask for it.
+                    // On a short wire no other packet is far enough before it to prefetch for it.
                     self.prefetch_of(packet);
                 }
                 self.links[link as usize].put_on_wire(sent, &mut self.shared);
@@ -275,7 +279,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Receiver-based tickets: what acknowledgements bring to `link` is what its other direction is issued.
+    /// Receiver-based tickets: the tickets of acknowledgements on `link` are issued to its other direction.
     fn issue_other_way(&mut self, now: Time, link: u32) {
         let other_way = self.scenario.links[link as usize].other_way;
         let rate = self.links[link as usize].state.take_ack_ticket_rate();
@@ -302,7 +306,7 @@ impl Simulation<'_> {
         if self.answers_in_place && self.answer_in_place(now, index, packet) {
             return;
         }
-        // One copy, of the segment alone.
+        // Copies the segment only.
         let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
             return self.deliver_datagram(now, index, packet);
         };
@@ -311,7 +315,7 @@ impl Simulation<'_> {
         });
     }
 
-    /// A packet other than of TCP reaches the end of its flow.
+    /// A packet other than TCP's reaches the end of its flow.
     #[inline(never)]
     fn deliver_datagram(&mut self, now: Time, index: u32, packet: Packet) {
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());
@@ -329,7 +333,7 @@ impl Simulation<'_> {
         if self.answers_in_place && self.advance_in_place(now, index, packet) {
             return;
         }
-        // One copy, of the segment alone.
+        // Copies the segment only.
         let body = self.shared.store.get(packet.body());
         let Header::Tcp(segment) = body.header else {
             let (sent, header) = (body.sent, body.header);
@@ -357,13 +361,13 @@ impl Simulation<'_> {
     }
 
     /// A call, so that the compiler makes a jump of the choice above and not a conditional move: with a move,
-    /// the connection and its TCP would wait for the body in every scenario, three misses in a row.
+    /// the connection and its TCP would wait for the body in every scenario, three misses in sequence.
     #[inline(never)]
     fn connection_in_body(&self, packet: Packet) -> u32 {
         self.shared.store.get(packet.body()).connection
     }
 
-    /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
+    /// Passes a packet of a connection to its host, or to its first link if hosts take no time.
     #[inline(always)]
     pub(crate) fn inject(&mut self, now: Time, connection: u32, packet: Packet) {
         if packet.direction() == Direction::Forward {
@@ -376,7 +380,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// As [`inject`](Self::inject), where hosts take time or write into packets.
+    /// As [`inject`](Self::inject), if hosts take time or write into packets.
     #[inline(never)]
     fn inject_later(&mut self, now: Time, connection: u32, packet: Packet) {
         let packet = self.label(now, packet);
@@ -390,7 +394,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What the host of a packet writes into it besides its transport header.
+    /// Writes the host's additions to the transport header into a packet.
     fn label(&mut self, now: Time, mut packet: Packet) -> Packet {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             match packet.direction() {
@@ -411,8 +415,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
-    /// timer is armed, and the connection ends if it is done. `spare` is the place of the body of what it received.
+    /// Lets one end of a connection act, if it is open: its packets leave through the outlet, its timer is
+    /// armed, and the connection ends if it is done. `spare` is the place of the body of the received packet.
     pub(crate) fn act(
         &mut self,
         now: Time,
@@ -440,8 +444,8 @@ impl Simulation<'_> {
             outlet.store.remove(body);
         }
 
-        // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
-        // would be a look at cold memory.
+        // Only the end that acted can have moved its timer or finished; with many flows, reading the other
+        // would miss the cache.
         let (due, done) = match direction {
             Direction::Forward => (tcp.sender.next_timer(), tcp.sender.is_done()),
             Direction::Reverse => (tcp.receiver.next_timer(), false),
@@ -449,7 +453,7 @@ impl Simulation<'_> {
         self.conclude(now, index, direction, due, done);
     }
 
-    /// One end of a connection has acted: it wants to be called when it is `due`, and it may be `done`.
+    /// One end of a connection has acted: its next call is `due`, and it may be `done`.
     #[inline(always)]
     pub(crate) fn conclude(
         &mut self,
@@ -461,13 +465,12 @@ impl Simulation<'_> {
     ) {
         let connection = &mut self.connections[index as usize];
         // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer
-        // that moves on with every acknowledgement so costs an event per timeout, not one per
-        // acknowledgement.
+        // that moves with every acknowledgement thus costs an event per timeout, not one per acknowledgement.
         if let Some(due) = due.filter(|&due| due < connection.armed) {
             connection.armed = due;
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
-        // What a greedy source sends never ends.
+        // The data of a greedy source never end.
         let is_watched = direction == Direction::Reverse && !matches!(connection.workload, Workload::Greedy);
         if is_watched {
             self.note_transfer(now, index);
@@ -484,7 +487,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Data may have arrived at the sink of a connection whose workload ends.
+    /// Data may have arrived at the sink of a connection with a finite workload.
     #[inline(never)]
     fn note_transfer(&mut self, now: Time, index: u32) {
         match self.connections[index as usize].workload {
@@ -494,7 +497,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Notes when a file has arrived in full.
+    /// Notes the complete arrival of a file.
     fn note_completion(&mut self, now: Time, index: u32) {
         if let Workload::File(size) = self.connections[index as usize].workload
             && self.delivered(index).is_some_and(|bytes| bytes >= size.get())
@@ -513,16 +516,16 @@ impl Simulation<'_> {
         self.numbers.members(flow)
     }
 
-    /// Their flow ids for disciplines.
+    /// The flow ids of its connections, for disciplines.
     pub(crate) fn ids(&self, flow: usize) -> Range<u32> {
         self.numbers.ids(flow)
     }
 
-    /// Makes both ends of a connection that is closed, which starts at `isn`.
+    /// Creates both ends of a closed connection, which starts at `isn`.
     pub(crate) fn open(&mut self, index: u32, isn: u32) {
         let connection = &mut self.connections[index as usize];
         if let TransportState::Closed(params) = &connection.transport {
-            // Hosts with coarse clocks do not tick together.
+            // Coarse clocks of hosts do not tick in step.
             let flow = &self.scenario.flows[connection.flow as usize];
             let member = index - self.numbers.members(connection.flow as usize).start;
             let mut clock = Stream::named(self.seed, format_args!("flow.{}.clock.{member}", flow.stream()));
@@ -577,7 +580,7 @@ impl Simulation<'_> {
             return self.wake_users(now, index, web);
         }
         let Workload::Writes(writes) = &mut connection.workload else { return };
-        // A rate of zero takes the pending write back and leaves its event behind.
+        // A rate of zero cancels the pending write and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
         if let TransportState::Udp { packet: largest, ecn } = connection.transport {
             let (flow, hop) = (connection.id, connection.first_hop(Direction::Forward));

@@ -1,4 +1,4 @@
-//! What TCP and QUIC are asked to do alike, and QUIC connections during a run.
+//! Requests common to TCP and QUIC, and QUIC connections during a run.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::quic;
 use crate::simulation::Simulation;
 
 impl Simulation<'_> {
-    /// The application of a connection asks for this, in turn, if it is open.
+    /// Executes the commands of a connection's application in turn, if the connection is open.
     pub(crate) fn command(&mut self, now: Time, index: u32, commands: &[Command]) {
         if let TransportState::OpenQuic(_) = self.connections[index as usize].transport {
             return self.act_quic(now, index, Direction::Forward, |quic, outlet| {
@@ -39,7 +39,7 @@ impl Simulation<'_> {
         });
     }
 
-    /// What the receiver of a connection has in order, if it is open and not of datagrams.
+    /// The bytes in order at the receiver of a connection, if it is open and not of datagrams.
     pub(crate) fn delivered(&self, index: u32) -> Option<u64> {
         match self.connections[index as usize].transport {
             TransportState::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
@@ -51,7 +51,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Makes both ends of a QUIC connection that is closed.
+    /// Creates both ends of a closed QUIC connection.
     pub(crate) fn open_quic(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
         if let TransportState::ClosedQuic(params) = &connection.transport {
@@ -62,7 +62,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A connection whose data have all been acknowledged leaves its state to the next one.
+    /// Ends a connection whose data have all been acknowledged, and frees its state for the next one.
     pub(crate) fn end(&mut self, index: u32) {
         let totals = Box::new(self.totals(index));
         let connection = &mut self.connections[index as usize];
@@ -110,7 +110,7 @@ impl Simulation<'_> {
         });
     }
 
-    /// Timers of a QUIC connection may be due.
+    /// Runs timers of a QUIC connection that are due.
     pub(crate) fn quic_timer(&mut self, now: Time, index: u32) {
         self.act_quic(now, index, Direction::Reverse, |quic, outlet| quic.receiver.on_timer(now, outlet));
         self.act_quic(now, index, Direction::Forward, |quic, outlet| quic.sender.on_timer(now, outlet));

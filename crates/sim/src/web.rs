@@ -1,7 +1,8 @@
-//! Web pages: carries out what [users](apportion_runtime::source::web) do.
+//! Web pages: carries out the actions of [users](apportion_runtime::source::web).
 //!
-//! A connection of a seat is opened by the first request that comes to the server over it, and is forgotten when its user leaves, with all
-//! that is on its way: the next one over it begins far from its sequence numbers, so what still arrives means nothing to either end.
+//! The first request that reaches the server over a seat's connection opens it. It is forgotten when its user
+//! leaves, with all packets on their way: the next one begins far from its sequence numbers, so both ends
+//! ignore late packets.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::Simulation;
 
 impl Simulation<'_> {
-    /// A user comes, or the flow starts, which is its first connection.
+    /// A user arrives, or the flow starts, with its first connection.
     pub(crate) fn start_users(&mut self, now: Time, index: u32, web: u32) {
         let flow = &mut self.webs[web as usize];
         if index == flow.first {
@@ -26,14 +27,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// A time has come that the users of a connection wait for.
+    /// The time has come for which the users of a connection wait.
     pub(crate) fn wake_users(&mut self, now: Time, index: u32, web: u32) {
         let flow = &mut self.webs[web as usize];
         flow.users.wake(now, index - flow.first);
         self.carry_out(now, web);
     }
 
-    /// A request that was sent at `sent` comes to the server of a connection.
+    /// A request that was sent at `sent` reaches the server of a connection.
     #[inline(never)]
     pub(crate) fn answer_request(&mut self, now: Time, index: u32, sent: Time) {
         let Workload::Web(web) = self.connections[index as usize].workload else { return };
@@ -52,7 +53,7 @@ impl Simulation<'_> {
         });
     }
 
-    /// The receiver of a connection may have more.
+    /// The receiver of a connection may have more data.
     #[inline(never)]
     pub(crate) fn receive_objects(&mut self, now: Time, index: u32) {
         if let Workload::Web(web) = self.connections[index as usize].workload
@@ -86,7 +87,7 @@ impl Simulation<'_> {
         self.webs[web as usize].users.acts = acts;
     }
 
-    /// A request goes from the sink of a connection to its source.
+    /// Sends a request from the sink of a connection to its source.
     fn ask(&mut self, now: Time, index: u32) {
         let connection = &self.connections[index as usize];
         let Source::Web(web) = &self.scenario.flows[connection.flow as usize].source else { return };
@@ -97,7 +98,7 @@ impl Simulation<'_> {
         self.inject(now, index, packet.carrying(Protocol::Tcp));
     }
 
-    /// The user of a connection has left.
+    /// Ends a connection whose user has left.
     fn forget(&mut self, index: u32, web: u32) {
         let TransportState::Open(place) = self.connections[index as usize].transport else { return };
         let totals = self.transport_totals(index);

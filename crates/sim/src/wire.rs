@@ -7,29 +7,30 @@ use crate::packet::Packet;
 /// A packet on a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct OnWire {
-    /// When its transmission began.
+    /// The start of its transmission.
     pub begun: Time,
-    /// When it arrives.
+    /// The arrival time.
     pub at: Time,
-    /// It.
+    /// The packet.
     pub packet: Packet,
 }
 
-/// The packets on a wire in the order in which they arrive: a ring whose size is a power of two, so that a place on it takes one
-/// operation.
+/// The packets on a wire in the order of their arrivals: a ring whose size is a power of two, so that an
+/// index takes one operation.
 #[derive(Debug, Default)]
 pub struct Wire {
-    /// None at all before the first packet.
+    /// Empty before the first packet.
     ring: Vec<OnWire>,
     first: u32,
     packets: u32,
 }
 
 impl Wire {
-    /// The room for a wire that has had a packet. Chosen: two cache lines, since most access links have one packet or two.
+    /// The capacity for a wire that has had a packet. Chosen: two cache lines, since most access links have
+    /// one packet or two.
     const LEAST: usize = 4;
 
-    /// Whether there are none.
+    /// Whether there are no packets.
     #[must_use]
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
@@ -48,7 +49,7 @@ impl Wire {
         if others < self.packets { self.ring.get(self.place(others)) } else { None }
     }
 
-    /// Adds one that arrives after all others.
+    /// Adds a packet that arrives after all others.
     #[inline(always)]
     pub fn push(&mut self, sent: OnWire) {
         if self.packets as usize == self.ring.len() {
@@ -59,7 +60,7 @@ impl Wire {
         self.packets += 1;
     }
 
-    /// Removes the one that arrives next.
+    /// Removes the packet that arrives next.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<OnWire> {
         let first = *self.get(0)?;
@@ -68,7 +69,7 @@ impl Wire {
         Some(first)
     }
 
-    /// Adds one after all that arrive no later, by time and then by when their transmission began.
+    /// Adds a packet after all that arrive no later, by time and then by the start of their transmission.
     pub fn insert(&mut self, sent: OnWire) {
         self.push(sent);
         let mut at = self.packets - 1;
@@ -83,12 +84,12 @@ impl Wire {
         }
     }
 
-    /// All of them, the one that arrives last first.
+    /// All packets, the one that arrives last first.
     pub fn last_to_first(&self) -> impl Iterator<Item = &OnWire> {
         (0..self.packets).rev().filter_map(|others| self.get(others))
     }
 
-    /// Makes room, filled with copies of `sent` for want of something better.
+    /// Grows the ring, filled with copies of `sent` as placeholders.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, sent: OnWire) {
@@ -101,12 +102,11 @@ impl Wire {
     }
 }
 
-/// A packet whose transmission over `link` has begun.
-// In this order, so that it is copied by whole words.
+/// A packet whose transmission over `link` has begun. In this order of fields it is copied by whole words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct HandedOver {
-    /// It.
+    /// The packet.
     pub sent: OnWire,
     pub link: u32,
 }
@@ -147,7 +147,7 @@ mod tests {
                         list.push_back(new);
                     }
                     2 => {
-                        // Those on the wire are in order where packets overtake.
+                        // Packets on the wire are in order where packets overtake.
                         list.make_contiguous().sort_by_key(|sent| (sent.at, sent.begun));
                         wire = Wire::default();
                         list.iter().for_each(|&sent| wire.push(sent));

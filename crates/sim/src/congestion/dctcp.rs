@@ -8,7 +8,6 @@
 //! the mark is acknowledged. It has whole segments, as in Linux (docs/parity.md has a trace): a small one is
 //! cut by less than half of the share, or not at all. All packets are ECN-capable, including SYNs, ACKs and
 //! retransmissions. Cost: O(1) per ACK; 32 bytes per connection.
-//! per ACK; 32 bytes per connection.
 
 use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
 

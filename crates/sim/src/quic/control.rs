@@ -1,8 +1,9 @@
-//! The congestion window and the rate of sending: RFC 9002 section 7, with the controls of [`congestion`](crate::congestion).
+//! The congestion window and the sending rate: RFC 9002 section 7, with the controls of
+//! [`congestion`](crate::congestion).
 //!
-//! In full packets, as [`tcp`](crate::tcp) counts segments. A loss takes its part of the window at once, and lets one packet out
-//! (section 7.3.2). The rate is that of [`pacing`](crate::congestion::pacing): twice the window in a smoothed round trip in slow start and 1.2
-//! times after it, the N of section 7.7; BBR has its own.
+//! In full packets, as [`tcp`](crate::tcp) counts segments. A loss reduces the window at once, and lets one
+//! packet out (section 7.3.2). The rate is that of [`pacing`](crate::congestion::pacing): twice the window
+//! per smoothed round trip in slow start and 1.2 times after it, the N of section 7.7; BBR has its own.
 
 use apportion_core::congestion::{Ack, CongestionEvent, Feedback, Pacing, Phase, Response, Sent, Window};
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -18,41 +19,42 @@ use crate::congestion::window::{basis, first_window, reduce, time_out};
 /// The congestion control of a connection, with its recovery periods.
 #[derive(Debug)]
 pub struct Controller {
-    /// What the code that is TCP's too is to do.
+    /// The parameters for code shared with TCP.
     rules: Box<TcpParams>,
     window: Window,
     control: Control,
-    /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
+    /// Whether the control [observes
+    /// segments](apportion_core::congestion::CongestionControl::observes_segments).
     observes_segments: bool,
     hystart: HyStart,
-    /// When the last recovery period began: congestion_recovery_start_time.
+    /// The start of the last recovery period: congestion_recovery_start_time.
     recovery_start: Option<Time>,
-    /// It goes on: no packet sent after that is acknowledged.
+    /// Whether recovery continues: no packet sent after its start is acknowledged.
     recovers: bool,
     /// The wire size of a full packet.
     wire: Bytes,
 }
 
-/// What an ACK frame says, in packets.
+/// The content of an ACK frame, in packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSummary {
-    /// When it came.
+    /// The arrival time.
     pub now: Time,
-    /// For the first time acknowledged.
+    /// Newly acknowledged packets.
     pub acked: u32,
     /// Those of them that were sent outside recovery, in full packets.
     pub grown: f64,
-    /// Found lost with it.
+    /// Packets found lost with it.
     pub lost: u32,
-    /// In flight before it.
+    /// Packets in flight before it.
     pub prior_in_flight: u32,
-    /// And after it.
+    /// Packets in flight after it.
     pub in_flight: u32,
-    /// The highest acknowledged, if higher than all before.
+    /// The highest acknowledged number, if higher than all before.
     pub latest: Option<u64>,
-    /// All below are acknowledged or lost.
+    /// The first number that is neither acknowledged nor lost.
     pub first_outstanding: u64,
-    /// The next to be sent.
+    /// The next number to be sent.
     pub next: u64,
     /// Whether it yielded a sample of the round-trip time.
     pub is_sample: bool,
@@ -61,7 +63,7 @@ pub struct AckSummary {
 }
 
 impl Controller {
-    /// At the start of a connection.
+    /// The control of a new connection.
     #[must_use]
     pub fn new(params: &QuicParams) -> Self {
         let rules = Box::new(params.congestion());
@@ -84,41 +86,42 @@ impl Controller {
         self.window
     }
 
-    /// The rate at which packets leave; none before a round-trip time is known.
+    /// The pacing rate; none before a round-trip time is known.
     #[must_use]
     pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Option<Rate> {
         let named = self.control.pacing_rate(srtt);
         named.or_else(|| srtt.map(|srtt| rate_of_window(Pacing::AtRate, self.window, srtt, self.wire)))
     }
 
-    /// The packet with this number leaves, after `in_flight` others.
+    /// Notes that the packet with this number leaves, after `in_flight` others.
     pub fn send(&mut self, now: Time, number: u64, in_flight: u32) {
         if self.observes_segments {
             self.control.on_sent(&mut self.window, &Sent { now, number: number + 1, in_flight });
         }
     }
 
-    /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
+    /// Notes that there is nothing more to send, and the window is not used up
+    /// (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub fn note_idleness(&mut self, in_flight: u32) {
         if self.observes_segments {
             self.control.on_app_limited(in_flight);
         }
     }
 
-    /// An ACK frame came, of which nothing was taken yet.
+    /// Notes an ACK frame before its content is processed.
     pub fn note_feedback(&mut self, feedback: &Feedback) {
         if self.observes_segments {
             self.control.on_feedback(feedback);
         }
     }
 
-    /// InCongestionRecovery: whether a packet sent at `at` says nothing new of congestion.
+    /// InCongestionRecovery: whether a packet sent at `at` gives no new information about congestion.
     #[must_use]
     pub fn is_in_recovery(&self, at: Time) -> bool {
         self.recovery_start.is_some_and(|start| at <= start)
     }
 
-    /// A packet sent at `at` is acknowledged: recovery ends if that was during it.
+    /// Notes the acknowledgement of a packet sent at `at`: recovery ends if it was sent during recovery.
     pub fn note_acknowledged(&mut self, at: Time) {
         if self.recovers && !self.is_in_recovery(at) {
             self.recovers = false;
@@ -126,7 +129,8 @@ impl Controller {
         }
     }
 
-    /// A packet sent at `at` is lost, or came with a mark (OnCongestionEvent). Returns whether a recovery period begins.
+    /// Notes that a packet sent at `at` is lost, or was marked (OnCongestionEvent). Returns whether a
+    /// recovery period begins.
     pub fn congest(&mut self, now: Time, at: Time, in_flight: u32, sign: Sign) -> bool {
         if self.is_in_recovery(at) {
             return false;
@@ -151,24 +155,24 @@ impl Controller {
         CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false }
     }
 
-    /// The packet with this number is lost.
+    /// Notes that the packet with this number is lost.
     pub fn lose(&mut self, now: Time, number: u64) {
         if self.observes_segments {
             self.control.on_segment_lost(&self.window, now, number + 1);
         }
     }
 
-    /// Section 7.6.2: everything for a long time is lost.
+    /// Section 7.6.2: everything over a long time is lost.
     pub fn collapse(&mut self, now: Time, in_flight: u32) {
         let event = CongestionEvent { again: true, ..self.event(now, in_flight) };
         time_out(&self.rules, &mut self.window, &mut *self.control, &event);
         self.window.cwnd = MINIMUM_WINDOW.get() as f64;
-        // BBR gives the window back when what is sent from now on arrives.
+        // BBR restores the window when packets sent from here on arrive.
         self.recovers = self.control.moves_window(Phase::Recovery);
         self.recovery_start = Some(now).filter(|_| self.recovers);
     }
 
-    /// OnPacketsAcked: the window grows, or is moved by the control.
+    /// OnPacketsAcked: the window grows, or the control sets it.
     pub fn acknowledge(&mut self, summary: &AckSummary, rtt: &Rtt) {
         let phase = if self.recovers { Phase::Recovery } else { Phase::Open };
         if summary.grown == 0.0 && !self.control.moves_window(phase) {
@@ -201,7 +205,7 @@ impl Controller {
         self.control.on_ack(&mut self.window, &ack);
     }
 
-    /// HyStart, if the ACK is a sign of it.
+    /// Ends slow start if the ACK is a signal of HyStart.
     fn end_slow_start(&mut self, summary: &AckSummary, ack: &Ack) {
         let Some(rtt) = ack.rtt else { return };
         let (number, sent) = (ack.latest.unwrap_or_default(), summary.next);

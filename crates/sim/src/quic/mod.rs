@@ -1,8 +1,9 @@
 //! QUIC without input or output: a sender and a receiver of one stream, packet by packet.
 //!
-//! RFC 9000 (packet numbers, acknowledgments, streams), RFC 9002 (loss detection and congestion control). As [`tcp`](crate::tcp):
-//! time is an argument, packets leave through a [`PacketSink`], and timers are a time to call back at. What the two transports have in
-//! common is the same code: [congestion controls](crate::congestion) with HyStart and pacing, and ranges.
+//! RFC 9000 (packet numbers, acknowledgments, streams), RFC 9002 (loss detection and congestion control). As
+//! in [`tcp`](crate::tcp): time is an argument, packets leave through a [`PacketSink`], and timers are a time
+//! to call back at. The two transports share code: [congestion controls](crate::congestion) with HyStart and
+//! pacing, and ranges.
 //!
 //! # Map
 //!
@@ -16,17 +17,22 @@
 //! | [`rtt`] | the round-trip time and what times follow from it |
 //! | [`receiver`] | reassembly, ACK frames, delayed acknowledgments |
 //!
-//! # What is simplified
+//! # Simplifications
 //!
-//! - **Handshake.** One datagram of 1200 bytes and its headers each way (RFC 9000 section 14.1), then data: the time of a handshake of one round
-//!   trip. It yields the first sample of the round-trip time; a lost one is sent again after the probe timeout. Certificates, and so the limit on what an
-//!   unvalidated server sends, are left out, and so are 0-RTT, address validation, keys and migration.
-//! - **One stream, one way.** Frames other than STREAM, ACK and PING have no packets of their own. Credit of flow control (MAX_DATA) follows
-//!   what is acknowledged in order. The last data end the stream, and closing a connection sends nothing.
-//! - **Acknowledgments of acknowledgments.** A receiver learns that its acknowledgment arrived, so that it need not repeat it (RFC 9000 section 13.2.4),
-//!   from a number in packets of data, for which no bytes are counted. In fact it would ask with a PING, and an ACK frame answer, once a round trip.
-//! - **ECN.** Paths need no validation (RFC 9000 section 13.4.2); packets that acknowledge are not ECN-capable.
-//! - **Losses that prove needless** are counted, and change nothing: RFC 9002 undoes no reduction, and the thresholds stay what they are.
+//! - **Handshake.** One datagram of 1200 bytes and its headers each way (RFC 9000 section 14.1), then data:
+//!   the time of a handshake of one round trip. It gives the first sample of the round-trip time; a lost
+//!   datagram is sent again after the probe timeout. Certificates, and thus the limit for an unvalidated
+//!   server, are left out, and so are 0-RTT, address validation, keys and migration.
+//! - **One stream, one way.** Frames other than STREAM, ACK and PING have no packets of their own. Flow
+//!   control credit (MAX_DATA) follows the data acknowledged in order. The last data end the stream, and
+//!   closing a connection sends nothing.
+//! - **Acknowledgments of acknowledgments.** A receiver learns that its acknowledgment arrived, so that it
+//!   need not repeat it (RFC 9000 section 13.2.4), from a number in packets of data, for which no bytes are
+//!   counted. A real one would send a PING, to be answered by an ACK frame, once a round trip.
+//! - **ECN.** Paths need no validation (RFC 9000 section 13.4.2); packets that acknowledge are not
+//!   ECN-capable.
+//! - **Losses that prove needless** are counted, without effect: RFC 9002 undoes no reduction, and the
+//!   thresholds stay.
 
 pub mod control;
 pub mod packet;

@@ -1,4 +1,4 @@
-//! Packets of QUIC as far as this model has them, and the sink that they leave by.
+//! QUIC packets of this model, and the sink by which they leave.
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span};
@@ -9,12 +9,12 @@ pub(super) const ISN: u32 = 0;
 /// A datagram of the handshake: 1200 bytes (RFC 9000 section 14.1) and the headers of IPv4 and UDP.
 pub(super) const HANDSHAKE: Bytes = Bytes::new(1_228);
 
-/// One packet, without the content of what it carries.
+/// One packet, without the content of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// The sender opens the connection, for the time with this number.
+    /// The sender opens the connection; the number counts attempts.
     Initial(u32),
-    /// The receiver answers that.
+    /// The receiver answers.
     Accept(u32),
     /// Data of the stream.
     Stream(Stream),
@@ -27,32 +27,33 @@ pub enum Packet {
 pub struct Stream {
     /// The lower bits of its number (RFC 9000 section 17.1).
     pub number: u32,
-    /// The number of the latest packet of the receiver that came: what an ACK frame for the receiver would say.
+    /// The number of the latest packet from the receiver, in place of an ACK frame for it.
     pub heard: u32,
     /// Bytes of the stream.
     pub length: u16,
-    /// Where they begin. Bytes in the order of the host: a number would not fit a cache line with the rest, since it is aligned.
+    /// The offset in the stream. Bytes in the order of the host: an aligned number would not fit a cache line
+    /// with the rest.
     offset: [u8; 8],
 }
 
 impl Stream {
-    /// With `length` bytes from `offset` on.
+    /// A packet of `length` bytes from `offset` on.
     #[must_use]
     pub const fn new(number: u32, heard: u32, offset: u64, length: u16) -> Self {
         Self { number, heard, length, offset: offset.to_ne_bytes() }
     }
 
-    /// Where its bytes begin in the stream.
+    /// The offset of its bytes in the stream.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         u64::from_ne_bytes(self.offset)
     }
 }
 
-/// Lower bits of packet numbers: from, and up to but without.
+/// A range of lower bits of packet numbers, its end excluded.
 pub type Range = (u32, u32);
 
-/// Ranges that a packet has room for; others are kept apart.
+/// The number of ranges in a packet; others are stored separately.
 pub const INLINE: usize = 2;
 
 /// A packet with nothing but an ACK frame (RFC 9000 section 19.3).
@@ -64,9 +65,9 @@ pub struct Ack {
     pub delay: u32,
     /// ECN-CE Count (section 19.3.2).
     pub ce: u32,
-    /// How many ranges there are.
+    /// The number of ranges.
     pub count: u8,
-    /// The first of them, the highest first.
+    /// The first ranges, the highest first.
     ranges: [Range; INLINE],
 }
 
@@ -74,7 +75,7 @@ pub struct Ack {
 const DELAY_UNIT: Span = Span::from_micros(8);
 
 impl Ack {
-    /// Of `ranges`, the highest first; those that it has no room for come with it.
+    /// An ACK of `ranges`, the highest first. The packet passes those for which it has no room separately.
     #[must_use]
     pub fn new(number: u32, delay: Span, ce: u32, ranges: &[Range]) -> (Self, &[Range]) {
         let mut inline = [(0, 0); INLINE];
@@ -84,26 +85,26 @@ impl Ack {
         (Self { number, delay, ce, count, ranges: inline }, ranges.get(INLINE..).unwrap_or_default())
     }
 
-    /// How long the highest packet had arrived when it was sent.
+    /// The delay of the ACK after the arrival of the highest packet.
     #[must_use]
     pub fn delay(&self) -> Span {
         DELAY_UNIT * u64::from(self.delay)
     }
 
-    /// Those that it has room for.
+    /// The ranges in the packet.
     #[must_use]
     pub fn ranges(&self) -> &[Range] {
         &self.ranges[..usize::from(self.count).min(INLINE)]
     }
 
-    /// Whether more of them are kept apart.
+    /// Whether more ranges are stored separately.
     #[must_use]
     pub fn has_more(&self) -> bool {
         usize::from(self.count) > INLINE
     }
 }
 
-/// The bytes of a number (RFC 9000 section 16).
+/// The encoded length of a number in bytes (RFC 9000 section 16).
 const fn length(number: u64) -> u64 {
     match number {
         0..0x40 => 1,
@@ -113,14 +114,15 @@ const fn length(number: u64) -> u64 {
     }
 }
 
-/// The size of an ACK frame (RFC 9000 section 19.3) of `ranges` of whole packet numbers, the highest first, none empty. `ecn` has
-/// the packets that came with ECT(0) and with CE, if counts are reported.
+/// The size of an ACK frame (RFC 9000 section 19.3) of `ranges` of whole packet numbers, the highest first,
+/// none empty. `ecn` has the number of packets that arrived with ECT(0) and with CE, if counts are reported.
 #[must_use]
 pub fn ack_frame(delay: Span, ranges: &[(u64, u64)], ecn: Option<(u64, u64)>) -> Bytes {
     let Some(&(from, to)) = ranges.first() else { return Bytes::ZERO };
     let delay = delay.as_nanos() / DELAY_UNIT.as_nanos();
     let head = 1 + length(to - 1) + length(delay) + length(ranges.len() as u64 - 1) + length(to - 1 - from);
-    // Section 19.3.1: a gap is one less than the packets in it, a length one less than those of the range.
+    // Section 19.3.1: a gap is encoded as one less than its packets, a length as one less than those of the
+    // range.
     let more = ranges.windows(2).map(|pair| {
         let ((above, _), (from, to)) = (pair[0], pair[1]);
         length(above - to - 1) + length(to - 1 - from)
@@ -130,10 +132,10 @@ pub fn ack_frame(delay: Span, ranges: &[(u64, u64)], ecn: Option<(u64, u64)>) ->
     Bytes::new(head + more.sum::<u64>() + counts)
 }
 
-/// Where the packets of an end leave.
+/// Receives the packets of an end.
 pub trait PacketSink {
-    /// Takes `packet`, which occupies `size` on the wire, with `ecn` in its IP header. `more` are ranges of an ACK frame that it
-    /// has no room for.
+    /// Sends `packet`, which occupies `size` on the wire, with `ecn` in its IP header. `more` are ranges of
+    /// an ACK frame for which it has no room.
     fn send(&mut self, packet: Packet, more: &[Range], size: Bytes, ecn: Ecn);
 }
 

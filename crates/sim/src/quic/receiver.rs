@@ -1,7 +1,7 @@
 //! The receiving end: puts bytes in order and acknowledges packets.
 //!
-//! RFC 9000 sections 13.2.1 to 13.2.4 (when, and for how long) and 13.4.1 (counts of marks). Cost: O(1) per packet in order; O(ranges) of
-//! the at most 32 otherwise, and O(gaps) of the stream.
+//! RFC 9000 sections 13.2.1 to 13.2.4 (times and ranges of acknowledgments) and 13.4.1 (counts of marks).
+//! Cost: O(1) per packet in order; O(ranges) of the at most 32 otherwise, and O(gaps) of the stream.
 
 use std::sync::Arc;
 
@@ -21,25 +21,25 @@ pub struct Receiver {
     ranges: Vec<(u64, u64)>,
     /// One more than the highest number that has arrived.
     next: u64,
-    /// When the highest arrived.
+    /// The arrival time of the highest.
     highest_at: Time,
     /// Packets that have arrived since the last acknowledgment.
     unacked: u32,
     timer: Option<Time>,
     /// The number of the last packet sent.
     number: u32,
-    /// A packet whose arrival is awaited, and what it acknowledged: `next` then.
+    /// An acknowledgment whose arrival at the sender is awaited, and its content: `next` at that time.
     awaited: Option<(u32, u64)>,
-    /// Packets that came with ECT(0), and with CE.
+    /// The number of packets that arrived with ECT(0), and with CE.
     marks: (u64, u64),
-    /// Everything of the stream below has arrived.
+    /// The stream offset below which everything has arrived.
     base: u64,
-    /// Ranges of it that arrived early.
+    /// Ranges of the stream that arrived early.
     early: Vec<(u64, u64)>,
 }
 
 impl Receiver {
-    /// Of a connection that has not begun.
+    /// The receiver of a connection that has not begun.
     #[must_use]
     pub const fn new(params: Arc<QuicParams>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Receiver {
         self.base
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called.
+    /// The time at which [`on_timer`](Self::on_timer) must be called.
     #[must_use]
     pub const fn next_timer(&self) -> Option<Time> {
         self.timer
@@ -88,7 +88,7 @@ impl Receiver {
     fn on_stream<W: PacketSink>(&mut self, now: Time, stream: &Stream, ecn: Ecn, out: &mut W) {
         let Some(number) = unwrap(ISN, stream.number, self.next) else { return };
         self.forget_acknowledged(stream.heard);
-        // Section 13.2.1: it is lower than another, or others are missing before it.
+        // Section 13.2.1: not if it is lower than another, or others are missing before it.
         let is_in_order = number == self.next;
         self.note_number(now, number);
         match ecn {
@@ -114,7 +114,7 @@ impl Receiver {
             Some((_, to)) if *to == number => *to += 1,
             _ => {
                 merge(&mut self.ranges, (number, number + 1), usize::MAX);
-                // Section 13.2.3: the oldest are not reported any more.
+                // Section 13.2.3: the oldest are no longer reported.
                 if self.ranges.len() > MAX_RANGES {
                     self.ranges.remove(0);
                 }
@@ -122,7 +122,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes of the stream arrive.
+    /// Takes bytes of the stream.
     fn put(&mut self, (from, to): (u64, u64)) {
         if from > self.base {
             merge(&mut self.early, (from, to), usize::MAX);
@@ -136,7 +136,7 @@ impl Receiver {
         }
     }
 
-    /// Section 13.2.4: the sender has had an acknowledgment, and what that named need not be named again.
+    /// Section 13.2.4: the sender has received an acknowledgment, and its ranges need not be repeated.
     fn forget_acknowledged(&mut self, heard: u32) {
         if let Some((_, next)) = self.awaited.take_if(|(number, _)| *number <= heard) {
             // The highest range stays.

@@ -1,7 +1,8 @@
-//! The sending end: what may be sent now, what ACK frames mean, the timer, and the application's side.
+//! The sending end: permission to send, ACK frames, the timer, and the application's side.
 //!
-//! RFC 9002 appendices A and B, whose functions are named where they are. Cost: state of 1 kB and of each packet in flight; O(log packets)
-//! for each packet that is sent, acknowledged or lost, and O(gaps of the stream) for each acknowledged while some of it is missing.
+//! RFC 9002 appendices A and B, whose functions are named below. Cost: state of 1 kB and of each packet in
+//! flight; O(log packets) for each packet that is sent, acknowledged or lost, and O(gaps of the stream) for
+//! each acknowledged while data are missing.
 
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ use super::stream::Outgoing;
 use crate::congestion::pacing::{Pacer, quantum};
 use crate::tcp::seq::{unwrap, wrap};
 
-/// Section 6.2.4: packets that leave when the probe timeout expires.
+/// Section 6.2.4: the number of packets sent when the probe timeout expires.
 const PROBES: usize = 2;
 /// Section 7.6.1, kPersistentCongestionThreshold.
 const PERSISTENT_CONGESTION: u64 = 3;
-/// The largest exponent of backoff: 2^16 seconds and more are longer than runs.
+/// The largest exponent of backoff: 2^16 seconds exceed any run.
 const MAX_BACKOFF: u32 = 16;
 
 /// The sending end of a connection.
@@ -38,18 +39,18 @@ pub struct Sender {
     rtt: Rtt,
     pto_count: u32,
     loss_detection_timer: Option<Time>,
-    /// The latest packet of the receiver.
+    /// The number of the latest packet from the receiver.
     heard: u32,
     /// ecn_ce_counters.
     ce: u32,
-    /// The highest packet acknowledged, and when it was sent.
+    /// The highest packet acknowledged, and its transmission time.
     largest: Option<(u64, Time)>,
-    /// One packet may exceed the window: recovery begins.
+    /// Whether one packet may exceed the window: recovery begins.
     spare: bool,
     /// Section 7.8: whether the window was used up when packets were last sent.
     is_utilised: bool,
     stats: SenderStats,
-    /// Room for packets that one ACK frame acknowledges, and for those that it shows to be lost.
+    /// Buffers for packets that one ACK frame acknowledges, and for those that it shows to be lost.
     acked: Vec<Numbered>,
     lost: Vec<Numbered>,
 }
@@ -57,12 +58,12 @@ pub struct Sender {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Closed,
-    /// When each datagram that opens the connection was sent.
+    /// The transmission time of each datagram that opens the connection.
     Handshake(Vec<Time>),
     Open,
 }
 
-/// What a sender has done.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Packets sent, those of the handshake included.
@@ -75,11 +76,11 @@ pub struct SenderStats {
     pub recoveries: u64,
     /// Recovery periods that a mark began.
     pub ecn_reductions: u64,
-    /// Packets taken for lost.
+    /// Packets presumed lost.
     pub lost: u64,
     /// Those of them that arrived after all.
     pub spurious: u64,
-    /// Times that persistent congestion was found.
+    /// The number of times that persistent congestion was found.
     pub persistent: u64,
 }
 
@@ -127,7 +128,7 @@ impl Sender {
         self.supply(now, u64::MAX, out);
     }
 
-    /// The application has no more data. An unlimited supply ends with what was sent.
+    /// The application has no more data. An unlimited supply ends with the data already sent.
     pub fn close(&mut self) {
         self.stream.close();
     }
@@ -138,8 +139,8 @@ impl Sender {
         self.stream.is_done()
     }
 
-    /// Bytes in packets that the ACK frame acknowledges and no earlier one did. What was sent twice as a probe counts twice, and what
-    /// arrives in a packet that was taken for lost does not count.
+    /// Bytes in packets that the ACK frame acknowledges for the first time. Data sent twice as a probe counts
+    /// twice, and data that arrives in a packet that was presumed lost does not count.
     #[must_use]
     pub fn newly_acknowledged(&self, ack: &Ack, more: &[Range]) -> u64 {
         let packets =
@@ -147,7 +148,7 @@ impl Sender {
         packets.map(|sent| sent.data.1 - sent.data.0).sum()
     }
 
-    /// A packet arrives; `more` are ranges of an ACK frame that it had no room for.
+    /// A packet arrives; `more` are ranges of an ACK frame for which it had no room.
     pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, more: &[Range], out: &mut W) {
         match packet {
             &Packet::Accept(number) => self.on_accept(now, number, out),
@@ -166,14 +167,14 @@ impl Sender {
         }
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called.
+    /// The time at which [`on_timer`](Self::on_timer) must be called.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         let times = [self.loss_detection_timer, self.pacer.due()];
         times.into_iter().flatten().min()
     }
 
-    /// What this sender has done so far.
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> &SenderStats {
         &self.stats
@@ -220,7 +221,7 @@ impl Sender {
         let Some(&at) = sent.get(number as usize) else { return };
         self.rtt.sample(now, now.since(at), Span::ZERO, Span::ZERO);
         self.phase = Phase::Open;
-        // Section 6.4: what was sent in the handshake is forgotten, and with it the backoff.
+        // Section 6.4: packets of the handshake are forgotten, and with them the backoff.
         (self.pto_count, self.loss_detection_timer) = (0, None);
         self.send(now, out);
     }
@@ -257,15 +258,15 @@ impl Sender {
             self.pto_count = 0;
             self.set_loss_detection_timer();
         }
-        // A packet that is only late may be what flow control waited for.
+        // A packet that is only late may open flow control.
         if !(acked.is_empty() && late.is_empty()) {
             self.send(now, out);
         }
         self.acked = acked;
     }
 
-    /// What packets that are newly acknowledged mean for the stream, for losses and for the window. `latest` is the highest of them if none
-    /// higher was acknowledged before, and whether it yielded a sample.
+    /// Applies newly acknowledged packets to the stream, to losses and to the window. `latest` is the highest
+    /// of them if none higher was acknowledged before, and whether it gave a sample.
     fn settle(
         &mut self,
         now: Time,
@@ -324,7 +325,7 @@ impl Sender {
         }
     }
 
-    /// DetectAndRemoveLostPackets and OnPacketsLost. Returns how many packets are lost.
+    /// DetectAndRemoveLostPackets and OnPacketsLost. Returns the number of lost packets.
     fn detect_losses(&mut self, now: Time) -> u32 {
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
@@ -358,7 +359,7 @@ impl Sender {
             self.control.collapse(now, in_flight);
             self.rtt.forget_min();
         }
-        // Chosen: as long as persistent congestion takes. What arrives later is sent again.
+        // Chosen: the duration of persistent congestion. Data of packets that arrive later are sent again.
         let old = now.as_nanos().saturating_sub(duration.as_nanos());
         self.record.forget_lost(Time::from_nanos(old));
     }
@@ -398,7 +399,7 @@ impl Sender {
         self.set_loss_detection_timer();
     }
 
-    /// Section 6.2.4: data that wait, else the oldest that are not acknowledged, whatever the window.
+    /// Section 6.2.4: waiting data, else the oldest unacknowledged data, whatever the window.
     fn send_probes<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         let stream = &self.stream;
         let outstanding = self.record.outstanding().filter_map(|sent| stream.missing_of(sent.data));
@@ -418,12 +419,12 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// What a full packet counts in flight, without the headers of IPv4 and UDP (RFC 9002 appendix B.2).
+    /// The size of a full packet in flight, without the headers of IPv4 and UDP (RFC 9002 appendix B.2).
     fn full_size(&self) -> u64 {
         (self.params.packet() - UDP_HEADER).get()
     }
 
-    /// Sends what the window and the pacer allow: first what is lost, then new data.
+    /// Sends what the window and the pacer permit: lost data first, then new data.
     fn send<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if self.phase != Phase::Open {
             return;
@@ -434,7 +435,7 @@ impl Sender {
         let mut quota = rate.map_or(u32::MAX, |rate| self.pacer.quota(now, quantum(rate, wire_size)));
         let mut sent = false;
         loop {
-            // At least one packet, so that no window stops a connection.
+            // At least one packet, so that no window blocks a connection.
             let cwnd = (self.cwnd().max(1.0) * self.full_size() as f64) as u64;
             let in_flight = self.record.bytes_in_flight();
             let fits = in_flight + self.full_size() <= cwnd;
@@ -460,7 +461,7 @@ impl Sender {
             (self.spare, quota, sent) = (false, quota.saturating_sub(1), true);
             self.transmit(now, data, is_new, out);
         }
-        // What recovery lets out leaves at once or not at all.
+        // The packet that recovery permits leaves at once or not at all.
         self.spare = false;
         if sent {
             self.set_loss_detection_timer();
@@ -487,8 +488,8 @@ impl Sender {
     }
 }
 
-/// The packets that an ACK frame names, the highest range first, if `next` is the next to be sent; none if it acknowledges what was
-/// never sent.
+/// The packets that an ACK frame names, the highest range first, if `next` is the next to be sent; none if it
+/// acknowledges packets that were never sent.
 fn ranges<'a>(
     next: u64,
     ack: &'a Ack,

@@ -1,20 +1,22 @@
-//! Packets that were sent: which of them are acknowledged, and which are lost (RFC 9002 sections 6.1 and 7.6, appendix A).
+//! Sent packets: which of them are acknowledged, and which are lost (RFC 9002 sections 6.1 and 7.6, appendix
+//! A).
 //!
-//! Packets that are lost stay known for some time, so that one that arrives late after all is not sent again (appendix A.1). Cost: 40
-//! bytes for each outstanding packet and a share of a tree's node; O(log packets) for each that is acknowledged or lost.
+//! Lost packets stay known for some time, so that a late one is not sent again (appendix A.1). Cost: 40 bytes
+//! for each outstanding packet and a share of a tree's node; O(log packets) for each that is acknowledged or
+//! lost.
 
 use std::collections::BTreeMap;
 
 use apportion_core::units::{Span, Time};
 
-/// What is known of a packet (RFC 9002 appendix A.1.1). All of them elicit acknowledgments.
+/// The record of a packet (RFC 9002 appendix A.1.1). All packets elicit acknowledgments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it was sent.
+    /// The transmission time.
     pub at: Time,
-    /// Bytes that it counts in flight.
+    /// The bytes that count as in flight.
     pub size: u64,
-    /// The bytes of the stream in it: from, and up to.
+    /// The range of the stream in it, its end excluded.
     pub data: (u64, u64),
 }
 
@@ -24,9 +26,9 @@ pub type Numbered = (u64, Sent);
 /// The packets of a connection after its handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Neither acknowledged nor lost.
+    /// Packets that are neither acknowledged nor lost.
     sent: BTreeMap<u64, Sent>,
-    /// Lost.
+    /// Lost packets.
     lost: BTreeMap<u64, Sent>,
     next: u64,
     bytes_in_flight: u64,
@@ -54,35 +56,35 @@ impl Record {
         self.sent.len() as u32
     }
 
-    /// All packets before this one are acknowledged or lost.
+    /// The first packet that is neither acknowledged nor lost.
     #[must_use]
     pub fn first_outstanding(&self) -> u64 {
         self.sent.first_key_value().map_or(self.next, |(&number, _)| number)
     }
 
-    /// When the last packet was sent.
+    /// The transmission time of the last packet.
     #[must_use]
     pub const fn last_sent(&self) -> Option<Time> {
         self.last
     }
 
-    /// When a packet that is late becomes lost, if none is acknowledged before.
+    /// The time at which a late packet becomes lost, if none is acknowledged before.
     #[must_use]
     pub const fn loss_time(&self) -> Option<Time> {
         self.loss_time
     }
 
-    /// Those in flight, the oldest first.
+    /// The packets in flight, the oldest first.
     pub fn outstanding(&self) -> impl Iterator<Item = &Sent> {
         self.sent.values()
     }
 
-    /// Those of `range` that no acknowledgment named before and that are not lost.
+    /// The packets of `range` that no acknowledgment has named and that are not lost.
     pub fn unacknowledged(&self, range: std::ops::Range<u64>) -> impl Iterator<Item = &Sent> {
         self.sent.range(range).map(|(_, sent)| sent)
     }
 
-    /// A packet leaves. Returns its number.
+    /// Records a packet that leaves. Returns its number.
     pub fn send(&mut self, sent: Sent) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -92,8 +94,8 @@ impl Record {
         number
     }
 
-    /// Packets `range` are acknowledged. Adds those that are so for the first time to `acked`, and those that were taken for
-    /// lost to `late`.
+    /// Notes that the packets `range` are acknowledged. Adds newly acknowledged ones to `acked`, and those
+    /// that were presumed lost to `late`.
     pub fn acknowledge(
         &mut self,
         range: std::ops::Range<u64>,
@@ -110,15 +112,15 @@ impl Record {
         }
     }
 
-    /// Adds to `lost` what is lost by now (appendix A.10): more than `threshold` packets before one that is acknowledged, or sent
-    /// `loss_delay` ago and before one.
+    /// Adds packets to `lost` that are lost by now (appendix A.10): more than `threshold` packets before an
+    /// acknowledged one, or sent `loss_delay` ago and before an acknowledged one.
     pub fn detect(&mut self, now: Time, threshold: u32, loss_delay: Span, lost: &mut Vec<Numbered>) {
         self.loss_time = None;
         let Some(largest) = self.largest_acked else { return };
         while let Some((&number, &sent)) = self.sent.range(..=largest).next() {
             let lost_at = sent.at + loss_delay;
             if lost_at > now && largest - number < u64::from(threshold) {
-                // Those behind it were sent later.
+                // Packets behind it were sent later.
                 self.loss_time = Some(lost_at);
                 break;
             }
@@ -147,7 +149,7 @@ impl Record {
         false
     }
 
-    /// Forgets what was lost and sent before `time`.
+    /// Forgets lost packets that were sent before `time`.
     pub fn forget_lost(&mut self, time: Time) {
         while self.lost.first_key_value().is_some_and(|(_, sent)| sent.at < time) {
             self.lost.pop_first();

@@ -1,27 +1,27 @@
-//! The stream of a sender: what of it is to be sent, again or for the first time, and what has arrived.
+//! The stream of a sender: the data to send, again or for the first time, and the data that have arrived.
 //!
-//! RFC 9000 section 2.2 and 13.3: data of a lost packet are sent in a new one. Cost: O(1) while nothing is missing; else O(log gaps) for
-//! each packet that is sent or lost, and O(gaps) for each that arrives.
+//! RFC 9000 section 2.2 and 13.3: data of a lost packet are sent in a new one. Cost: O(1) while nothing is
+//! missing; else O(log gaps) for each packet that is sent or lost, and O(gaps) for each that arrives.
 
 use std::collections::BTreeMap;
 
 use crate::tcp::scoreboard::Scoreboard;
 
-/// More data than any run can send, and far from overflow.
+/// The size of an unlimited supply: more than any run can send, and far from overflow.
 const UNLIMITED: u64 = u64::MAX / 4;
 
-/// Where a stream stands. Offsets in bytes.
+/// The progress of a stream. Offsets in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Outgoing {
-    /// All before it has arrived.
+    /// The offset below which everything has arrived.
     base: u64,
-    /// What has arrived beyond.
+    /// Ranges beyond `base` that have arrived.
     arrived: Scoreboard,
-    /// What was lost, and neither sent again nor arrived since.
+    /// Ranges that were lost, and neither sent again nor arrived since.
     lost: Lost,
-    /// All before it was sent.
+    /// The offset below which everything was sent.
     next: u64,
-    /// The end of what the application has handed over.
+    /// The end of the application's data.
     end: u64,
     closed: bool,
 }
@@ -29,9 +29,9 @@ pub struct Outgoing {
 /// Ranges that are disjoint and not adjacent.
 #[derive(Clone, Debug, Default)]
 struct Lost {
-    /// By where they begin: where they end.
+    /// Ends of ranges by their beginnings.
     ranges: BTreeMap<u64, u64>,
-    /// All bytes in them.
+    /// The total bytes of the ranges.
     bytes: u64,
 }
 
@@ -63,7 +63,7 @@ impl Lost {
         while let Some((start, end)) = self.pull(from, limit) {
             self.put(start, end.min(from));
             self.put(start.max(to), end);
-            // What is left of it is not met again.
+            // The rest of it is not visited again.
             let Some(below) = start.checked_sub(1) else { break };
             limit = below;
         }
@@ -88,7 +88,7 @@ impl Outgoing {
         }
     }
 
-    /// The application has no more. An unlimited supply ends with what was sent.
+    /// The application has no more data. An unlimited supply ends with the data already sent.
     pub const fn close(&mut self) {
         if self.end == UNLIMITED {
             self.end = self.next;
@@ -96,7 +96,7 @@ impl Outgoing {
         self.closed = true;
     }
 
-    /// Whether all has arrived, and no more comes.
+    /// Whether everything has arrived, and the supply has ended.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.closed && self.base == self.end
@@ -108,20 +108,20 @@ impl Outgoing {
         self.base
     }
 
-    /// Bytes that wait to be sent, of new ones those that `window` lets be sent beyond what arrived in order.
+    /// Bytes that wait to be sent; new ones up to `window` beyond the data that arrived in order.
     #[must_use]
     pub const fn waiting(&self, window: u64) -> u64 {
         self.lost.bytes + self.limit(window).saturating_sub(self.next)
     }
 
-    /// Where what may be sent ends.
+    /// The end of the data that may be sent.
     const fn limit(&self, window: u64) -> u64 {
         let limit = self.base + window;
         if self.end < limit { self.end } else { limit }
     }
 
-    /// The next bytes to send, at most `most`, and whether they are new: first what is lost, then what `window` lets be sent
-    /// beyond what arrived in order.
+    /// Removes and returns the next bytes to send, at most `most`, and whether they are new: lost bytes
+    /// first, then new bytes up to `window` beyond the data that arrived in order.
     pub fn take(&mut self, most: u64, window: u64) -> Option<((u64, u64), bool)> {
         if let Some(lost) = self.lost.take(most) {
             return Some((lost, false));
@@ -135,7 +135,7 @@ impl Outgoing {
         Some(((from, to), true))
     }
 
-    /// A packet with these bytes is lost.
+    /// Notes that a packet with these bytes is lost.
     pub fn lose(&mut self, (from, to): (u64, u64)) {
         let (from, to) = (from.max(self.base), to.max(self.base));
         for missing in self.arrived.missing_in(from, to) {
@@ -143,11 +143,11 @@ impl Outgoing {
         }
     }
 
-    /// A packet with these bytes arrived.
+    /// Notes that a packet with these bytes arrived.
     pub fn deliver(&mut self, (from, to): (u64, u64)) {
         self.lost.remove((from, to));
         if from > self.base {
-            // Each range holds a packet at least: there are no more of them than of those.
+            // Each range holds at least a packet: there are no more ranges than packets.
             self.arrived.add_within(from, to, usize::MAX);
             return;
         }
@@ -160,7 +160,7 @@ impl Outgoing {
         }
     }
 
-    /// The part of these bytes that is not known to have arrived, to send again as a probe.
+    /// The part of these bytes that is not known to have arrived, for a probe.
     #[must_use]
     pub fn missing_of(&self, (from, to): (u64, u64)) -> Option<(u64, u64)> {
         self.arrived.missing_in(from.max(self.base), to.max(self.base)).next()
@@ -203,18 +203,18 @@ mod tests {
         let mut stream = Outgoing::default();
         stream.supply(1_000);
         assert_eq!(stream.take(1_000, 1_000), Some(((0, 1_000), true)));
-        // Apart, adjacent, and twice.
+        // Disjoint, adjacent, and overlapping ranges.
         for lost in [(100, 200), (300, 400), (600, 700), (400, 500), (350, 450), (900, 1_000)] {
             stream.lose(lost);
         }
         assert_eq!(stream.waiting(1_000), 500);
-        // The end of one, all of another and the beginning of a third.
+        // The end of one range, all of another and the beginning of a third.
         stream.deliver((150, 650));
         assert_eq!(stream.waiting(1_000), 50 + 50 + 100);
-        // The middle of one.
+        // The middle of a range.
         stream.deliver((930, 960));
         assert_eq!(stream.waiting(1_000), 50 + 50 + 30 + 40);
-        // What has arrived is not lost.
+        // Bytes that have arrived are not lost.
         stream.lose((140, 680));
         assert_eq!(stream.waiting(1_000), 170);
         let again = std::iter::from_fn(|| stream.take(45, 1_000).map(|(data, _)| data));

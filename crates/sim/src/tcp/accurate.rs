@@ -1,15 +1,16 @@
-//! Accurate ECN: the receiver counts marked packets, and each segment that it sends says the count.
+//! Accurate ECN: the receiver counts marked packets, and each of its segments carries the count.
 //!
-//! Briscoe, Kühlewind, Scheffenegger, "More accurate ECN feedback in TCP", RFC 9768: agreement in the handshake (section 3.1), the
-//! counter of packets that were marked, r.cep, and its last three bits in the flags AE, CWR and ECE, which are then the field ACE
-//! (3.2.2), when a receiver acknowledges (3.2.2.5.1), and what a sender makes of the field (3.2.2.5.2 and appendix A.2). An ACK that is
-//! lost takes nothing with it, since the next one says the count again.
+//! Briscoe, Kühlewind, Scheffenegger, "More accurate ECN feedback in TCP", RFC 9768: negotiation in the
+//! handshake (section 3.1), the counter of marked packets, r.cep, and its last three bits in the flags AE,
+//! CWR and ECE, which then form the field ACE (3.2.2), the times at which a receiver acknowledges
+//! (3.2.2.5.1), and a sender's interpretation of the field (3.2.2.5.2 and appendix A.2). A lost ACK loses no
+//! information, since the next one repeats the count.
 //!
 //! Readings:
-//! - *The safest likely case.* The field is ambiguous if more than seven marks may lie between two ACKs that arrive. Appendix A.2.1
-//!   takes the most marks that the field allows among so many segments as were acknowledged, and proposes to
-//!   multiply these by the prevailing share of marks p; that is done here, since half of the ACKs lost otherwise look like a path on which all
-//!   is marked:
+//! - *The safest likely case.* The field is ambiguous if more than seven marks may lie between two ACKs that
+//!   arrive. Appendix A.2.1 takes the maximum number of marks that the field allows for the number of
+//!   acknowledged segments, and proposes to multiply it by the prevailing share of marks p. That is done
+//!   here, since with half of the ACKs lost a path would otherwise look wholly marked:
 //!
 //! ```text
 //! d.cep  = (ACE - s.cep) mod 8
@@ -17,29 +18,33 @@
 //! dSafer = d.cep + 8 floor((likely - d.cep) / 8), if likely >= d.cep + 8
 //! ```
 //!
-//!   with two standard deviations above the mean, where the appendix has the mean alone. Of half of the ACKs lost, with delayed ACKs, the
-//!   mean alone misses up to 13 % of the marks, the most that the field allows invents up to 25 times as many, and this is within 1 %.
+//! with two standard deviations above the mean, where the appendix has only the mean. With half of the ACKs
+//! lost, and delayed ACKs, the mean alone misses up to 13 % of the marks, the maximum of the field invents up
+//! to 25 times as many, and this formula is within 1 %.
 //! - Segments have one size, so packets stand for bytes (appendix A.3).
-//! - An ACK that acknowledges nothing new is taken for superseded; timestamps are not asked. The next one has what it said.
+//! - An ACK that acknowledges nothing new is taken for superseded; timestamps are not examined. The next one
+//!   repeats its content.
 //!
-//! Left out: the option of byte counters (3.2.3), which a sender may do without; tests for mangled fields and for a counter that is zeroed
-//! on the way (3.2.2.3, 3.2.2.4), which no network of the model does; the pure ACK of the SYN/ACK (3.2.2.1), since data follow at once.
+//! Left out: the option of byte counters (3.2.3), which is optional for a sender; tests for mangled fields
+//! and for a counter that is zeroed on the way (3.2.2.3, 3.2.2.4), which no network of the model does; the
+//! pure ACK of the SYN/ACK (3.2.2.1), since data follow at once.
 //!
-//! Cost: O(1) per ACK; 4 bytes at the sender; 8 and a flag at the receiver, which knows what it said last.
+//! Cost: O(1) per ACK; 4 bytes at the sender; 8 and a flag at the receiver, which stores the count that it
+//! last sent.
 
 use apportion_core::Ecn;
 
 use super::segment::Flags;
 
-/// Section 3.2.1: what both ends count from.
+/// Section 3.2.1: the initial count of both ends.
 const INITIAL: u32 = 5;
 /// Appendix A.2.1.
 const DIVACE: u32 = 8;
 
-/// Section 3.1.1: the flags of a SYN that asks for it.
+/// Section 3.1.1: the flags of a SYN that requests it.
 pub const OFFER: Flags = Flags::ACE;
 
-/// Table 2: the flags of a SYN/ACK that grants it, which say how the SYN came.
+/// Table 2: the flags of a SYN/ACK that grants it, which report the ECN field of the SYN.
 #[must_use]
 pub fn grant(syn: Ecn) -> Flags {
     match syn {
@@ -50,7 +55,7 @@ pub fn grant(syn: Ecn) -> Flags {
     }
 }
 
-/// What two ends agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// No ECN.
@@ -62,13 +67,14 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// Table 2: what a SYN/ACK with these flags, which answers a SYN that asked for accurate feedback, agrees to.
+    /// Table 2: the result of a SYN/ACK with these flags, in answer to a SYN that requested accurate
+    /// feedback.
     #[must_use]
     pub fn granted(answer: Flags) -> Self {
         match (answer.has(Flags::AE), answer.has(Flags::CWR), answer.has(Flags::ECE)) {
             (false, false, false) => Self::None,
             (false, false, true) => Self::Classic,
-            // A server that reflects what it does not know.
+            // A server that reflects unknown flags.
             (true, true, true) => Self::None,
             // (1, 0, 1) is reserved: section 3.1.3.
             _ => Self::Accurate,
@@ -76,7 +82,7 @@ impl Feedback {
     }
 }
 
-/// r.cep: the marked packets that came, modulo 2^32.
+/// r.cep: the number of marked packets that arrived, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks(u32);
 
@@ -87,15 +93,15 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// The field of an end to which nothing comes that could be marked.
+    /// The field of an end that receives no markable packets.
     pub const NONE: Self = Self(INITIAL);
 
-    /// One more.
+    /// Counts a marked packet.
     pub fn count(&mut self) {
         self.0 = self.0.wrapping_add(1);
     }
 
-    /// How many there were since `before`.
+    /// The number of marks since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> u32 {
         self.0.wrapping_sub(before.0)
@@ -107,8 +113,8 @@ impl Marks {
         Flags::from_ace((self.0 % DIVACE) as u8)
     }
 
-    /// As s.cep of the sender: takes an ACK with these flags, which acknowledges so many segments that no other did, and returns
-    /// how many more were marked. `prevailing` is the share of marks lately, 0 to 1.
+    /// Updates s.cep of the sender with an ACK with these flags, which newly acknowledges `segments`
+    /// segments, and returns the number of new marks. `prevailing` is the recent share of marks, 0 to 1.
     pub fn decode(&mut self, flags: Flags, segments: u32, prevailing: f64) -> u32 {
         if segments == 0 {
             return 0;
@@ -120,7 +126,8 @@ impl Marks {
     }
 }
 
-/// How often the field has likely come round, where it says at least `least` of so many segments.
+/// The number of times that the field has likely wrapped around, if it shows at least `least` of `segments`
+/// segments.
 fn cycles(least: u32, segments: u32, prevailing: f64) -> u32 {
     if segments < least + DIVACE {
         return 0;
@@ -158,9 +165,9 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_appendix_where_all_is_marked() {
-        // 9 segments and 2 more: 2 are safe, of 10 it could have been all.
+        // 9 segments and 2 more: 2 are safe; of 10, all could have been marked.
         assert_eq!([decoded(7, 9, 1.0), decoded(7, 10, 1.0)], [2, 10]);
-        // 9 segments of which the field says one: 9.
+        // 9 segments, of which the field shows one: 9.
         assert_eq!(decoded(6, 9, 1.0), 9);
         // More marks than segments: the field is right.
         assert_eq!(decoded(4, 2, 1.0), 7);
@@ -187,8 +194,9 @@ mod tests {
         assert_eq!(granted(&[Flags::AE, Flags::CWR, Flags::ECE]), Feedback::None);
     }
 
-    /// Segments that come with these marks to a receiver that acknowledges each `every`th, over a path that takes `lost` of the
-    /// ACKs: what was marked and what the sender takes for marked, up to the last ACK that came, and whether each was right.
+    /// Segments with these marks arrive at a receiver that acknowledges each `every`th, over a path that
+    /// loses the share `lost` of the ACKs. Returns the marked segments and the sender's count, up to the last
+    /// ACK that arrived, and whether each count was right.
     fn model(share: f64, every: u32, lost: f64, seed: u64) -> (u32, u32, bool) {
         let mut random = Stream::new(seed, "accurate");
         let (mut receiver, mut sender) = (Marks::default(), Marks::default());
@@ -202,7 +210,7 @@ mod tests {
             }
             if n % every == 0 && !random.chance(lost) {
                 let decoded = sender.decode(receiver.field(), segments, share);
-                // Brute force: of all counts that the field allows, there is one that is right.
+                // Brute force: among all counts that the field allows, one is right.
                 was_right &= decoded == marked || marked >= DIVACE || segments >= DIVACE;
                 assert_eq!(decoded % DIVACE, marked % DIVACE, "{decoded} for {marked}");
                 (sent, seen) = (sent + marked, seen + decoded);
@@ -220,7 +228,8 @@ mod tests {
                     let (marked, seen, was_right) = model(share, every, lost, 7);
                     let off = f64::from(seen) / f64::from(marked) - 1.0;
                     assert!(was_right, "{share} {every} {lost}: wrong without a jump of eight segments");
-                    // With four of five ACKs lost the field comes round between two of them more often than not.
+                    // With four of five ACKs lost the field wraps around between two of them more often than
+                    // not.
                     let may_be_off = if lost > 0.5 { 0.08 } else { 0.015 };
                     assert!(off.abs() < may_be_off, "{share} {every} {lost}: {off}");
                 }

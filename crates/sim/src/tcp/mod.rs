@@ -25,8 +25,9 @@
 //!
 //! One direction of data: the receiver never sends payload or a FIN of its own, and the sender does not
 //! acknowledge the SYN-ACK by a segment of its own (its first data does). Not implemented: protection against
-//! wrapped sequence numbers (RFC 7323 section 5), F-RTO, undoing of needless reductions without RACK, path MTU
-//! discovery, urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
+//! wrapped sequence numbers (RFC 7323 section 5), F-RTO, undoing of needless reductions without RACK, path
+//! MTU discovery, urgent data, simultaneous open, RST. The caller adds ns-2's random `overhead_` between send
+//! times.
 
 pub mod accurate;
 pub mod prr;

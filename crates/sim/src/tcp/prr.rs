@@ -1,34 +1,34 @@
-//! Proportional rate reduction: how much may be sent for each ACK while the window falls (RFC 6937, and its
+//! Proportional rate reduction: the data that each ACK lets out while the window falls (RFC 6937, and its
 //! revision draft-ietf-tcpm-prr-rfc6937bis, whose SafeACK it uses).
 //!
-//! Deviation, as in Linux: RecoverFS is the window before the reduction, not what was outstanding.
+//! Deviation, as in Linux: RecoverFS is the window before the reduction, not the outstanding data.
 
 /// One reduction of the window. In segments; names as in the draft, section 5.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prr {
     /// The window before the reduction.
     recover_fs: f64,
-    /// Delivered since it began.
+    /// Segments delivered since the start of the reduction.
     prr_delivered: u32,
-    /// Sent since it began.
+    /// Segments sent since the start of the reduction.
     prr_out: u32,
 }
 
 impl Prr {
-    /// A reduction from a window of `cwnd` begins.
+    /// Begins a reduction from a window of `cwnd`.
     #[must_use]
     pub const fn new(cwnd: f64) -> Self {
         Self { recover_fs: cwnd, prr_delivered: 0, prr_out: 0 }
     }
 
-    /// Segments delivered since it began.
+    /// Segments delivered since the start of the reduction.
     #[cfg(test)]
     #[must_use]
     pub const fn delivered(&self) -> u32 {
         self.prr_delivered
     }
 
-    /// A segment was sent.
+    /// Notes that a segment was sent.
     pub const fn send(&mut self) {
         self.prr_out += 1;
     }
@@ -45,7 +45,7 @@ impl Prr {
         let send = if room < 0.0 {
             (ssthresh * total / self.recover_fs.max(1.0)).ceil() - out
         } else {
-            // Slow start up to the threshold while all goes well; conservation of packets otherwise.
+            // Slow start up to the threshold while no loss shows; conservation of packets otherwise.
             ((total - out).max(delivered) + f64::from(u8::from(safe))).min(room)
         };
         // The first ACK always lets the retransmission out.

@@ -1,8 +1,9 @@
 //! The receiving end: puts bytes in order and acknowledges them.
 //!
-//! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section
-//! 6.1.3 and RFC 8257 section 3.2 (ECN echo), RFC 9768 ([`accurate`] ECN), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
-//! Gaps are bounded by the window.
+//! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (times of acknowledgments), RFC 2018 (SACK), RFC 3168
+//! section 6.1.3 and RFC 8257 section 3.2 (ECN echo), RFC 9768 ([`accurate`] ECN), RFC 7323 sections 2 and 4
+//! (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps)
+//! otherwise. Gaps are bounded by the window.
 
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use super::scoreboard::merge;
 use super::segment::{Extra, Flags, SackBlocks, Segment, SegmentSink};
 use super::seq::{unwrap, wrap};
 
-/// The receiver's own initial sequence number; it sends nothing that would count from it.
+/// The receiver's own initial sequence number; it sends no data.
 const OWN_ISN: u32 = 0;
-/// RFC 9768 section 3.2.2.5.1: so many marks are acknowledged at once.
+/// RFC 9768 section 3.2.2.5.1: the number of marks that are acknowledged at once.
 const MARKS_AN_ACK: u32 = 2;
-/// Beyond every offset.
+/// An offset above all others.
 const NO_FIN: u64 = u64::MAX;
 
 /// The receiving end of a connection.
@@ -28,43 +29,44 @@ pub struct Receiver {
     params: Arc<TcpParams>,
     /// The sender's initial sequence number.
     isn: u32,
-    /// Its buffer in bytes.
+    /// The size of its buffer in bytes.
     buffer: u64,
-    /// Everything below this offset has arrived (RCV.NXT).
+    /// The offset below which everything has arrived (RCV.NXT).
     rcv_nxt: u64,
-    /// Ranges that arrived early, disjoint and not adjacent: the most recently extended last where they are reported by SACK, and in
-    /// order where they are not.
+    /// Ranges that arrived early, disjoint and not adjacent: the most recently extended last if SACK reports
+    /// them, else in order.
     early: Vec<(u64, u64)>,
-    /// The end of the highest of them; without meaning if there is none.
+    /// The end of the highest range; undefined if there is none.
     highest: u64,
-    /// Where the FIN lies; [`NO_FIN`] until it is seen.
+    /// The offset of the FIN; [`NO_FIN`] until it arrives.
     fin: u64,
     /// Segments that have arrived since the last ACK.
     unacked: u32,
-    /// ACKs that are not held back, although the profile delays them.
+    /// The number of ACKs that are sent without delay, although the profile delays them.
     quick: u32,
-    /// When the last segment arrived.
+    /// The arrival time of the last segment.
     heard: Time,
-    /// The longest silence that is not taken for a pause of the sender: a round trip, as the handshake took,
-    /// and the least timeout.
+    /// The longest silence that does not count as a pause of the sender: a round trip, measured in the
+    /// handshake, plus the minimum timeout.
     patience: Span,
-    /// RFC 7323 section 4.3, TS.Recent: what ACKs echo.
+    /// RFC 7323 section 4.3, TS.Recent: the timestamp that ACKs echo.
     ts_recent: u32,
     /// RFC 7323 section 4.3, Last.ACK.sent.
     last_ack: u64,
-    /// When an ACK that is held back is due; [`Time::MAX`] if none is.
+    /// The time at which a delayed ACK is due; [`Time::MAX`] if none is.
     ack_timer: Time,
-    /// Congestion was experienced and the sender has not said CWR yet; with Accurate ECN, the last packet was marked.
+    /// Whether congestion was experienced and the sender has not sent CWR yet; with Accurate ECN, whether the
+    /// last packet was marked.
     echo: bool,
     /// Whether the two ends agreed on Accurate ECN.
     accurate: bool,
-    /// Its ACKs say the delay of one way, which the sender's congestion control asks for.
+    /// Whether its ACKs report the one-way delay, which the sender's congestion control needs.
     says_delay: bool,
-    /// What the IP header of an ACK says of ECN.
+    /// The ECN field of ACKs.
     codepoint: Ecn,
-    /// The packets that came marked, if they did.
+    /// The marked packets that arrived, if they are counted.
     marks: Marks,
-    /// Those that the last ACK said.
+    /// The count in the last ACK.
     marks_said: Marks,
     scale: u8,
     syn_seen: bool,
@@ -93,7 +95,7 @@ impl Receiver {
             last_ack: 0,
             ack_timer: Time::MAX,
             echo: false,
-            // Without a handshake both ends know what they agree on.
+            // Without a handshake both ends use their common parameters.
             accurate: params.algorithm.is_l4s() && !params.syn,
             says_delay: params.algorithm.entry().one_way_delay,
             codepoint: if params.algorithm.is_wholly_capable() && !params.syn {
@@ -123,7 +125,7 @@ impl Receiver {
         self.fin < self.rcv_nxt
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called.
+    /// The time at which [`on_timer`](Self::on_timer) must be called.
     #[must_use]
     #[inline]
     pub fn next_timer(&self) -> Option<Time> {
@@ -148,7 +150,8 @@ impl Receiver {
         }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
         let end = from + u64::from(segment.payload);
-        // RFC 7323 section 5.3: R3 if the segment is the next, unless R2 refuses it because nothing of it is new.
+        // RFC 7323 section 5.3: R3 if the segment is the next, unless R2 refuses it because it has no new
+        // data.
         if from <= self.last_ack && end + u64::from(segment.flags.has(Flags::FIN)) > self.last_ack {
             self.ts_recent = segment.timestamp;
         }
@@ -156,7 +159,7 @@ impl Receiver {
         if segment.flags.has(Flags::FIN) {
             self.fin = end;
         }
-        // What does not fit the buffer is not taken (RFC 9293 section 3.10.7.4).
+        // Data that do not fit the buffer are not accepted (RFC 9293 section 3.10.7.4).
         let to = end.min(self.rcv_nxt + self.space());
         let end_of_segment = to + u64::from(self.fin == end && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
@@ -174,7 +177,7 @@ impl Receiver {
         }
     }
 
-    /// A segment came with a mark, or while marks are echoed.
+    /// Handles a segment with a mark, or while marks are echoed.
     #[inline(never)]
     fn note_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, out: &mut W) {
         if self.accurate {
@@ -192,8 +195,8 @@ impl Receiver {
         }
     }
 
-    /// RFC 9768 sections 3.2 and 3.2.2.5.1: the segment counts, and is acknowledged at once if it is marked and the one before was not, or if
-    /// it is the second that is marked since the last ACK.
+    /// RFC 9768 sections 3.2 and 3.2.2.5.1: the segment is counted, and acknowledged at once if it is marked
+    /// and the one before was not, or if it is the second marked one since the last ACK.
     fn count_mark(&mut self, segment: &Segment, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
         if segment.flags.has(Flags::SYN) {
@@ -209,8 +212,9 @@ impl Receiver {
         self.echo = marked;
     }
 
-    /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: what arrived before the state changes is acknowledged by an ACK of
-    /// its own, and what changes it at once, so that each ACK is for segments that were all marked or all not.
+    /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: segments before a change of the state get an ACK of
+    /// their own, and the segment that changes it is acknowledged at once, so that all segments of an ACK are
+    /// marked or none is.
     fn echo_each_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, out: &mut W) {
         let marked = ecn == Ecn::Ce;
         if segment.payload == 0 || marked == self.echo {
@@ -223,8 +227,9 @@ impl Receiver {
         self.quick = self.quick.max(1);
     }
 
-    /// Header prediction (Jacobson, "4BSD header prediction", CCR 20(2), 1990): the next segment in order, of data alone,
-    /// while nothing is missing and the application reads. What follows for other segments does the same for these.
+    /// Header prediction (Jacobson, "4BSD header prediction", CCR 20(2), 1990): the next segment in order,
+    /// with data alone, while nothing is missing and the application reads. The general code has the same
+    /// effect for these segments.
     #[inline(always)]
     fn is_predicted(&self, segment: &Segment) -> bool {
         segment.flags.without_ecn() == Flags::ACK
@@ -247,8 +252,8 @@ impl Receiver {
         self.rcv_nxt += u64::from(segment.payload);
     }
 
-    /// As [`on_segment`](Self::on_segment), if all that follows is one ACK without options: returns it, with its size on the wire and what
-    /// its IP header says of ECN. If not, does nothing.
+    /// As [`on_segment`](Self::on_segment), if the only effect is one ACK without options: returns it, with
+    /// its size on the wire and its ECN field. If not, does nothing.
     #[inline(always)]
     pub(crate) fn answer(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Option<(Segment, Bytes, Ecn)> {
         let is_marked = ecn == Ecn::Ce || self.echo;
@@ -270,8 +275,8 @@ impl Receiver {
     pub fn set_reading<W: SegmentSink>(&mut self, reading: bool, out: &mut W) {
         self.reading = reading;
         if reading && self.unread > 0 {
-            // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or
-            // half the buffer.
+            // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window has grown by a segment
+            // or half the buffer.
             let grew = self.unread;
             self.unread = 0;
             if grew >= self.params.segment.get().min(self.buffer / 2) {
@@ -280,7 +285,7 @@ impl Receiver {
         }
     }
 
-    /// The first ACKs of a connection, and those after a pause, are not held back: the window is small then.
+    /// The first ACKs of a connection, and those after a pause, are not delayed: the window is small then.
     fn note_pause(&mut self, now: Time) {
         let silence = now.since(self.heard);
         if self.params.quick_acks > 0 {
@@ -295,7 +300,7 @@ impl Receiver {
     }
 
     fn on_syn<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, out: &mut W) {
-        // Of a connection over the same path that was given up.
+        // A segment of an earlier connection over the same path that was abandoned.
         if segment.seq != self.isn {
             return;
         }
@@ -327,7 +332,7 @@ impl Receiver {
         out.send(reply, self.params.ack, self.codepoint);
     }
 
-    /// The flags of a SYN/ACK that answer those of this SYN, which came with `ecn` in its IP header.
+    /// The flags of a SYN/ACK in answer to this SYN, which arrived with `ecn` in its IP header.
     fn agree(&self, syn: &Segment, ecn: Ecn) -> Flags {
         if self.accurate && syn.flags.has(accurate::OFFER) {
             return accurate::grant(ecn);
@@ -337,13 +342,13 @@ impl Receiver {
         if self.params.offers_ecn() && is_asked { Flags::ECE } else { Flags::NONE }
     }
 
-    /// Takes bytes in order, up to `to`, and what they make in order.
+    /// Takes bytes in order, up to `to`, and early ranges that become contiguous.
     fn take<W: SegmentSink>(&mut self, now: Time, to: u64, out: &mut W) {
         let before = self.rcv_nxt;
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
         if gap {
-            // Mostly one, which ends beyond `to`: others would have to lie within the segment.
+            // In most cases one range, which ends beyond `to`: others would have to lie within the segment.
             while let Some(at) = self.first_reached(to) {
                 let (_, end) = self.early.remove(at);
                 self.rcv_nxt = self.rcv_nxt.max(end);
@@ -362,15 +367,16 @@ impl Receiver {
         }
     }
 
-    /// The index of a range that begins at `to` or before.
+    /// The index of a range that begins at or before `to`.
     #[inline]
     fn first_reached(&self, to: u64) -> Option<usize> {
-        // In order, only the first one may.
+        // In order, only the first range may.
         let some = if self.params.sack() { &self.early[..] } else { self.early.get(..1)? };
         some.iter().position(|&(start, _)| start <= to)
     }
 
-    /// Whether what ends at `end` is the last segment in order once more, and may wait as if it were new.
+    /// Whether a segment that ends at `end` repeats the last segment in order, whose ACK may be delayed as if
+    /// it were new.
     fn is_repeat(&self, end: u64) -> bool {
         let gap = self.params.ack_gap_fill && !self.early.is_empty();
         self.params.delay_repeat && end == self.rcv_nxt && !gap
@@ -387,15 +393,16 @@ impl Receiver {
         }
     }
 
-    /// Keeps what came early; with SACK its range becomes the most recent one (RFC 2018 section 4).
+    /// Stores data that came early; with SACK its range becomes the most recent one (RFC 2018 section 4).
     fn hold(&mut self, from: u64, to: u64) {
         let highest = if self.early.is_empty() { 0 } else { self.highest };
         self.highest = highest.max(to);
-        // Nearly always it follows the highest range, or leaves a gap behind it.
+        // In nearly all cases it follows the highest range, or leaves a gap behind it.
         match self.early.last_mut() {
             _ if from > highest => {
                 if self.early.capacity() == 0 {
-                    // Most gaps are alone, and with many flows each takes memory for as long as its connection lives.
+                    // Most gaps are single, and with many flows each allocation lasts as long as its
+                    // connection.
                     self.early.reserve_exact(1);
                 }
                 return self.early.push((from, to));
@@ -428,7 +435,7 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges what arrived before, and says so if the sender can tell (RFC 2883 section 4).
+    /// Acknowledges a repeated segment, and reports it if the sender can use that (RFC 2883 section 4).
     fn acknowledge_repeat<W: SegmentSink>(&mut self, again: (u64, u64), out: &mut W) {
         if self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1 {
             self.acknowledge_with_blocks(Some(again), out);
@@ -445,13 +452,13 @@ impl Receiver {
         self.send_ack(sack, option, out);
     }
 
-    /// Sends an ACK with so many bytes of options for `sack`.
+    /// Sends an ACK with `options` bytes of options for `sack`.
     #[inline(always)]
     fn send_ack<W: SegmentSink>(&mut self, sack: SackBlocks, option: Bytes, out: &mut W) {
         out.send(self.ack(sack), self.params.ack + option, self.codepoint);
     }
 
-    /// The ACK that is sent now.
+    /// The ACK at present.
     #[inline(always)]
     fn ack(&mut self, sack: SackBlocks) -> Segment {
         self.unacked = 0;
@@ -471,7 +478,7 @@ impl Receiver {
         }
     }
 
-    /// What an ACK says of marks.
+    /// The mark flags of an ACK.
     #[inline(always)]
     fn feedback(&mut self) -> Flags {
         if self.accurate {
@@ -481,13 +488,13 @@ impl Receiver {
         if self.echo { Flags::ECE } else { Flags::NONE }
     }
 
-    /// Bytes above `rcv_nxt` that the buffer has room for.
+    /// The space of the buffer above `rcv_nxt`, in bytes.
     fn space(&self) -> u64 {
         self.buffer.saturating_sub(self.unread)
     }
 }
 
-/// The smallest shift under which the field can express the window (RFC 7323 section 2.3).
+/// The smallest shift with which the field can express the window (RFC 7323 section 2.3).
 #[must_use]
 pub fn window_scale(params: &TcpParams) -> u8 {
     if !params.window_scale {

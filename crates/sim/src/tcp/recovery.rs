@@ -1,4 +1,4 @@
-//! What an ACK means to the sender: growth, duplicate ACKs, fast retransmit and recovery, ECN.
+//! The sender's reaction to an ACK: growth, duplicate ACKs, fast retransmit and recovery, ECN.
 //!
 //! RFC 5681 section 3.2 (Reno), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 3042 (limited transmit), RFC 3168
 //! section 6.1.2 (ECN). Tahoe and the `pipe` recovery of ns-2's Sack1 as described by Fall and Floyd,
@@ -17,35 +17,35 @@ use super::seq::unwrap;
 use crate::congestion::control::{Control, Sign};
 use crate::congestion::window::{hold, reduce};
 
-/// Where a sender stands between a loss and its repair.
+/// The state of a sender between a loss and its repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
     /// Segments of limited transmit since the last new ACK.
     extra: u32,
-    /// Segments that duplicate ACKs add to the window, apart from `cwnd`.
+    /// Segments that duplicate ACKs add to the window, separate from `cwnd`.
     pub inflation: f64,
-    /// Fast recovery is under way.
+    /// Whether fast recovery is active.
     active: bool,
-    /// End of what had been sent when the last loss was noticed (RFC 6582 section 3.1).
+    /// The end of the data sent when the last loss was noticed (RFC 6582 section 3.1).
     recover: u64,
-    /// No partial ACK has come in this recovery.
+    /// Whether no partial ACK has come in this recovery.
     first_partial: bool,
-    /// ns-2 Sack1: segments in the network.
+    /// ns-2 Sack1: segments in flight.
     pipe: f64,
-    /// Everything missing below has been sent again (RFC 6675 HighRxt).
+    /// The offset below which everything missing has been sent again (RFC 6675 HighRxt).
     high_rxt: u64,
-    /// The rescue retransmission of this recovery is spent (RFC 6675 section 4, NextSeg rule 4).
+    /// Whether the rescue retransmission of this recovery is used up (RFC 6675 section 4, NextSeg rule 4).
     rescued: bool,
     last_cut: Option<Cut>,
-    /// Nothing new has been acknowledged since a timeout.
+    /// Whether no new data has been acknowledged since a timeout.
     silent: bool,
-    /// End of what had been sent at the last reduction because of ECN.
+    /// The end of the data sent at the last reduction because of ECN.
     cwr_end: u64,
 }
 
-/// Why the window was last reduced.
+/// The reason of the last reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Duplicate ACKs.
@@ -57,7 +57,7 @@ pub enum Cut {
 }
 
 impl Recovery {
-    /// Nothing has been lost, as far as is known, and no ACK was a duplicate.
+    /// Whether no loss is known, and no ACK was a duplicate.
     #[must_use]
     pub const fn is_at_rest(&self) -> bool {
         !self.active && !self.silent && self.dupacks == 0
@@ -65,7 +65,7 @@ impl Recovery {
 }
 
 impl Sender {
-    /// An ACK on an open connection. `ack` is within what was sent.
+    /// Handles an ACK on an open connection. `ack` is within the data sent.
     pub(super) fn on_ack<W: SegmentSink>(
         &mut self,
         now: Time,
@@ -82,7 +82,7 @@ impl Sender {
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
             self.on_duplicate(now, out);
         }
-        // ns-2's Sack1 and FullTcp leave it at the retransmission with the ACK that starts recovery.
+        // ns-2's Sack1 and FullTcp send only the retransmission with the ACK that starts recovery.
         let starts = self.recovery.active && !was_active;
         let pipe = self.has_sack && self.params.sack_recovery == SackRecovery::Pipe;
         if !(starts && (pipe || self.params.inflate == Inflate::Cwnd)) {
@@ -90,15 +90,15 @@ impl Sender {
         }
     }
 
-    /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK
-    /// recovery.
+    /// Sends the data that recovery or else the windows permit, at most `burst` segments of new data outside
+    /// SACK recovery.
     #[inline(always)]
     pub(super) fn send_allowed<W: SegmentSink>(&mut self, now: Time, burst: u32, out: &mut W) {
         let sack = self.has_sack;
         if sack && self.recovery.active {
             self.send_in_recovery(now, out);
         } else if sack && self.params.sack_recovery == SackRecovery::Pipe && self.recovery.dupacks > 0 {
-            // ns-2's Sack1 holds new data back while it waits for the third duplicate ACK.
+            // ns-2's Sack1 sends no new data while it waits for the third duplicate ACK.
         } else {
             self.send_available(now, burst, out);
         }
@@ -143,7 +143,7 @@ impl Sender {
         }
         self.advance(now, ack);
         if self.params.inflate == Inflate::Cwnd && self.recovery.dupacks >= self.params.dupack_threshold {
-            // Whatever the duplicates were for, the window is not above the threshold after them.
+            // Whatever the duplicates stood for, the window is not above the threshold after them.
             self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         }
         self.recovery.dupacks = 0;
@@ -162,7 +162,8 @@ impl Sender {
         }
     }
 
-    /// The window grows with an ACK of so many bytes, before which `flight` bytes were outstanding and the window was `cwnd`.
+    /// Grows the window with an ACK of `acked` bytes, before which `flight` bytes were outstanding and the
+    /// window was `cwnd`.
     #[inline(always)]
     pub(super) fn grow_window(&mut self, now: Time, bytes: u64, flight: u64, cwnd: f64) {
         let abc_limit = self.params.abc_limit;
@@ -189,7 +190,7 @@ impl Sender {
             srtt,
             min_rtt: srtt,
             slow_start: self.window.is_slow_start(),
-            // RFC 9438 section 5.8: whether the window was what limited the sender.
+            // RFC 9438 section 5.8: whether the window limited the sender.
             is_limited: self.segments(flight) + 1.0 > cwnd,
             may_grow: true,
         };
@@ -200,12 +201,12 @@ impl Sender {
         self.params.algorithm.entry().recovery
     }
 
-    /// Whether this sender stays in recovery until all that was lost in one window is repaired.
+    /// Whether this sender stays in recovery until all losses of one window are repaired.
     fn recovers_by_parts(&self) -> bool {
         matches!(self.loss_recovery(), LossRecovery::NewReno | LossRecovery::Sack)
     }
 
-    /// The window when everything sent before the loss has arrived.
+    /// Sets the window when everything sent before the loss has arrived.
     fn leave_recovery(&mut self) {
         let ssthresh = self.window.ssthresh;
         self.window.cwnd = match self.params.exit {
@@ -217,7 +218,7 @@ impl Sender {
         };
     }
 
-    /// New data is acknowledged, but not all that was sent before the loss: the next hole is lost too.
+    /// New data is acknowledged, but not all data sent before the loss: the next hole is lost too.
     fn on_partial_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, acked: f64, out: &mut W) {
         let timer = self.next_timer();
         self.advance(now, ack);
@@ -238,7 +239,7 @@ impl Sender {
         self.retransmit(now, ack, out);
     }
 
-    /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
+    /// The number of segments that one ACK may release: ns-2's NewReno smooths the output of duplicate ACKs.
     fn burst(&self) -> u32 {
         let smooth = self.recovery.dupacks >= self.params.dupack_threshold
             && self.loss_recovery() == LossRecovery::NewReno;
@@ -264,18 +265,18 @@ impl Sender {
         }
     }
 
-    /// Whether the data that is missing was sent after the last loss was noticed (RFC 6582 section 3.2 step
-    /// 1). The first loss of all has nothing to be compared with.
+    /// Whether the missing data was sent after the last loss was noticed (RFC 6582 section 3.2 step 1). The
+    /// very first loss has nothing to be compared with.
     fn is_fresh_loss(&self) -> bool {
-        // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC
-        // 6675 section 5).
+        // A SACK recovery ends when `recover` is reached: data missing from there on is a new loss (RFC 6675
+        // section 5).
         let reached = self.has_sack && self.recovery.last_cut != Some(Cut::Timeout);
         let beyond = self.recovery.recover + u64::from(!reached);
         let again = self.params.fast_again && self.recovery.last_cut == Some(Cut::FastRetransmit);
         self.snd_una >= beyond || self.recovery.last_cut.is_none() || again
     }
 
-    /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
+    /// RFC 6675 section 5 step 2: enough data has been reported above the first hole.
     fn first_hole_is_lost(&self) -> bool {
         self.has_sack
             && self.params.sack_recovery == SackRecovery::Rfc6675
@@ -296,7 +297,7 @@ impl Sender {
         } else if inflates {
             self.recovery.inflation += 1.0;
         } else if self.params.inflate == Inflate::Cwnd && dupacks > self.params.dupack_threshold {
-            // `bug_fix` keeps the retransmission back, but not the growth after it.
+            // `bug_fix` suppresses the retransmission, but not the growth after it.
             self.window.cwnd += 1.0;
         }
     }
@@ -304,9 +305,9 @@ impl Sender {
     /// RFC 5681 section 3.2 step 2, RFC 6582 section 3.2 step 2, RFC 6675 section 5 step 4.
     fn fast_retransmit<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.fast_retransmits += 1;
-        // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
+        // RFC 3168 section 6.1.2: one reduction for one window, marked or lost.
         if self.snd_una >= self.recovery.cwr_end {
-            // RFC 5681 section 3.2 step 2: what limited transmit sent does not count.
+            // RFC 5681 section 3.2 step 2: segments of limited transmit do not count.
             let flight = self.flight_segments() - f64::from(self.recovery.extra);
             if self.reduce_for(now, flight, CongestionControl::on_loss) == Response::Ignore {
                 hold(&mut self.window);
@@ -329,7 +330,7 @@ impl Sender {
         self.recovery.high_rxt = self.retransmit(now, self.snd_una, out);
     }
 
-    /// A sign of congestion with so many segments outstanding.
+    /// Reduces the window for a congestion signal with `flight` segments outstanding.
     fn reduce_for(&mut self, now: Time, flight: f64, sign: Sign) -> Response {
         let event = self.congestion_event(now, flight);
         let response = sign(&mut *self.control, &mut self.window, &event);
@@ -341,10 +342,9 @@ impl Sender {
         response
     }
 
-    /// Recovery ends without success.
+    /// Ends recovery without success.
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
-        // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new
-        // loss.
+        // Fall and Floyd's Tahoe goes on counting, so that data sent before does not look like a new loss.
         let counts_on = self.loss_recovery() == LossRecovery::Tahoe;
         self.recovery = Recovery {
             dupacks: if counts_on { self.recovery.dupacks } else { 0 },
@@ -359,7 +359,7 @@ impl Sender {
         }
     }
 
-    /// The handshake took more than one SYN.
+    /// Notes that the handshake took more than one SYN.
     pub(super) fn syn_lost(&mut self) {
         match self.params.halving {
             // RFC 6298 (5.7).
@@ -377,7 +377,7 @@ impl Sender {
         self.scoreboard.lost_below(self.params.segment.get(), self.params.dupack_threshold)
     }
 
-    /// Sends as long as the pipe is not full (RFC 6675 section 5 step C; Fall and Floyd 1996 section 5).
+    /// Sends while the pipe is not full (RFC 6675 section 5 step C; Fall and Floyd 1996 section 5).
     fn send_in_recovery<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let segment = self.params.segment.get();
         let lost_below = self.lost_below();
@@ -398,7 +398,7 @@ impl Sender {
         }
     }
 
-    /// RFC 6675 section 4, NextSeg. ns-2's Sack1 takes every hole for lost, and has no rescue.
+    /// RFC 6675 section 4, NextSeg. ns-2's Sack1 presumes every hole lost, and has no rescue.
     fn send_one_in_recovery<W: SegmentSink>(&mut self, now: Time, lost_below: u64, out: &mut W) -> bool {
         let hole = self.scoreboard.first_missing(self.recovery.high_rxt.max(self.snd_una));
         let is_hole = self.scoreboard.highest().is_some_and(|highest| hole < highest);
@@ -421,7 +421,7 @@ impl Sender {
             self.recovery.high_rxt = self.retransmit(now, hole, out);
             return true;
         }
-        // Rule 4: the last segment once, so that its ACK says more.
+        // Rule 4: the last segment once, so that its ACK gives more information.
         if !self.recovery.rescued && self.recovery.high_rxt < self.recovery.recover && hole < self.snd_max {
             self.recovery.rescued = true;
             let last = hole.max(self.snd_max.saturating_sub(self.params.segment.get()));
@@ -434,8 +434,9 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // ECN
 
-    /// RFC 3168 section 6.1.2: once per window, as for a loss. Whether the ACK that echoes a mark opens no window: not where the control
-    /// ignores marks, of which the receiver is told all the same, or it would echo this one for ever.
+    /// RFC 3168 section 6.1.2: once per window, as for a loss. Returns whether the ACK that echoes a mark
+    /// opens no window. This does not hold if the control ignores marks; the receiver is still informed,
+    /// otherwise it would repeat the echo for ever.
     fn heeds_echo(&mut self, now: Time) -> bool {
         let once = self.snd_una >= self.recovery.cwr_end && self.snd_una >= self.recovery.recover;
         if self.recovery.active || !once || self.snd_una == self.snd_max {

@@ -1,18 +1,18 @@
 //! The retransmission timeout, after Jacobson and Karn.
 //!
 //! RFC 6298 sections 2, 3 and 5. ns-2 measures in whole ticks of a coarse clock with the scaled integers of
-//! Jacobson 1988, appendix A; measuring exactly is the same arithmetic with a tick of one nanosecond.
+//! Jacobson 1988, appendix A; an exact measurement is the same arithmetic with a tick of one nanosecond.
 
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::TcpParams;
 
-/// With a sample for every ACK, a deviation would forget a slow round trip before the next one (RFC 7323
-/// appendix G): the largest of each round trip counts.
+/// The deviation with a sample for every ACK: it would forget a slow round trip before the next one (RFC 7323
+/// appendix G), so the maximum of each round trip counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     /// Mean deviation in ticks, times 4.
     mdev: u64,
-    /// The largest of this round trip.
+    /// The maximum of this round trip.
     most: u64,
     end: Time,
 }
@@ -22,20 +22,20 @@ struct Recent {
 pub struct Rtt {
     /// Smoothed RTT in ticks, times 8. Zero: no sample, or forgotten.
     srtt: u64,
-    /// Mean deviation in ticks, times 4; with a sample for every ACK, the largest of about a round trip.
+    /// Mean deviation in ticks, times 4; with a sample for every ACK, the maximum of about a round trip.
     rttvar: u64,
     recent: Recent,
     /// The timeout before backoff, at least `min_rto`.
     base: Span,
     backoff: u32,
-    /// What follows from these two: each ACK asks for it, and few change them.
+    /// The timeout with backoff, cached: each ACK reads it, and few change it.
     timeout: Span,
-    /// Where in a tick of the host's clock the run begins.
+    /// The phase of the host's clock at the start of the run.
     phase: Span,
 }
 
 impl Rtt {
-    /// No samples yet.
+    /// The state without samples.
     #[must_use]
     pub fn new(params: &TcpParams) -> Self {
         let (srtt, rttvar, recent, base) = (0, 0, Recent::default(), params.initial_rto);
@@ -44,7 +44,7 @@ impl Rtt {
         rtt
     }
 
-    /// Shifts the ticks of the host's clock, which hosts do not share.
+    /// Shifts the ticks of the host's clock; hosts have different phases.
     pub fn set_phase(&mut self, phase: Span) {
         self.phase = phase;
     }
@@ -56,7 +56,7 @@ impl Rtt {
         self.timeout
     }
 
-    /// Must follow each change of the timeout before backoff or of backoff.
+    /// Must follow each change of `base` or of backoff.
     fn set_timeout(&mut self, params: &TcpParams) {
         // A coarse clock cannot measure less than two of its ticks.
         self.timeout = (self.base * u64::from(self.backoff)).max(params.tick * 2).min(params.max_rto);
@@ -68,13 +68,13 @@ impl Rtt {
         (self.srtt > 0).then(|| (tick(params) * self.srtt).div(8))
     }
 
-    /// The factor of exponential backoff in force.
+    /// The present factor of exponential backoff.
     #[must_use]
     pub const fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// Whether there has been a sample, or still would be had it not been forgotten.
+    /// Whether there has been a sample, forgotten or not.
     #[must_use]
     pub const fn is_backed_off(&self) -> bool {
         self.backoff > 1
@@ -120,8 +120,8 @@ impl Rtt {
         let (error, falls) = (ticks.abs_diff(smoothed), ticks < smoothed);
         self.srtt = (self.srtt + ticks - smoothed).max(1);
         let old = recent.mdev >> 2;
-        // A round trip that becomes shorter is no reason to wait longer (Ludwig and Sklower, "The Eifel
-        // retransmission timer", CCR 30(3), 2000): the deviation then grows an eighth as fast.
+        // A shorter round trip is no reason to wait longer (Ludwig and Sklower, "The Eifel retransmission
+        // timer", CCR 30(3), 2000): the deviation then grows an eighth as fast.
         let grows = error.saturating_sub(old);
         recent.mdev = recent.mdev + if falls { grows >> 3 } else { grows } - old.saturating_sub(error);
         recent.most = recent.most.max(recent.mdev);
@@ -144,7 +144,7 @@ impl Rtt {
         }
     }
 
-    /// The path answers again: the timeout is the one of the last sample.
+    /// The path answers again: the timeout returns to that of the last sample.
     #[inline]
     pub fn end_backoff(&mut self, params: &TcpParams) {
         if self.backoff > 1 {

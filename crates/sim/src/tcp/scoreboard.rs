@@ -1,13 +1,13 @@
-//! What the receiver has reported by SACK, as a sorted list of ranges, and what RFC 6675 asks of it.
+//! The ranges that the receiver has reported by SACK, sorted, with the queries of RFC 6675.
 //!
 //! Cost: O(ranges) per ACK while data is missing, nothing otherwise. There are at most as many ranges as
 //! losses in a window, and never more than [`MAX_RANGES`]: SACK is advice (RFC 2018 section 8), so the rest
 //! may be ignored.
 
-/// chosen: 1024 holes in one window are beyond what any recovery could repair before a timeout.
+/// The maximum number of ranges. Chosen: no recovery could repair 1024 holes in one window before a timeout.
 pub const MAX_RANGES: usize = 1024;
 
-/// Ranges above the cumulative ACK that have arrived. Offsets: from, and up to but without.
+/// Ranges above the cumulative ACK that have arrived, as offsets, their ends excluded.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     /// Sorted, disjoint, not adjacent.
@@ -16,7 +16,7 @@ pub struct Scoreboard {
 
 /// Adds a range to at most `most` that are sorted, disjoint and not adjacent. Returns whether any of it is new.
 pub(crate) fn merge(ranges: &mut Vec<(u64, u64)>, (from, to): (u64, u64), most: usize) -> bool {
-    // Those that touch the new one: `first..last`.
+    // Ranges that touch the new one: `first..last`.
     let first = ranges.partition_point(|&(_, end)| end < from);
     let last = ranges.partition_point(|&(start, _)| start <= to);
     if first == last {
@@ -34,7 +34,7 @@ pub(crate) fn merge(ranges: &mut Vec<(u64, u64)>, (from, to): (u64, u64), most: 
 }
 
 impl Scoreboard {
-    /// Nothing reported.
+    /// A scoreboard without reports.
     #[must_use]
     pub const fn new() -> Self {
         Self { ranges: Vec::new() }
@@ -46,12 +46,12 @@ impl Scoreboard {
         self.ranges.is_empty()
     }
 
-    /// Forgets everything.
+    /// Removes all ranges.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
 
-    /// Records that `from..to` has arrived. Returns whether any of it is news.
+    /// Records that `from..to` has arrived. Returns whether any of it is new.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
         self.add_within(from, to, MAX_RANGES)
     }
@@ -61,7 +61,7 @@ impl Scoreboard {
         from < to && merge(&mut self.ranges, (from, to), most)
     }
 
-    /// Drops what lies below the cumulative ACK.
+    /// Removes everything below the cumulative ACK.
     pub fn acknowledge(&mut self, una: u64) {
         if self.ranges.first().is_none_or(|&(start, _)| start >= una) {
             return;
@@ -79,7 +79,7 @@ impl Scoreboard {
         self.ranges.last().map(|&(_, end)| end)
     }
 
-    /// Where the first byte at or after `offset` that is not reported lies.
+    /// The offset of the first unreported byte at or after `offset`.
     #[must_use]
     pub fn first_missing(&self, offset: u64) -> u64 {
         let at = self.ranges.partition_point(|&(_, end)| end <= offset);
@@ -89,7 +89,7 @@ impl Scoreboard {
         }
     }
 
-    /// Where the first range after `offset` begins.
+    /// The beginning of the first range after `offset`.
     #[must_use]
     pub fn next_range(&self, offset: u64) -> Option<u64> {
         let at = self.ranges.partition_point(|&(start, _)| start <= offset);
@@ -115,8 +115,8 @@ impl Scoreboard {
         self.ranges.iter().map(overlap).sum()
     }
 
-    /// Unreported bytes below this offset are lost (RFC 6675 section 4, IsLost): `dupthresh` ranges above
-    /// them, or more than `dupthresh - 1` segments' worth of bytes. Zero if none are.
+    /// The offset below which unreported bytes are lost (RFC 6675 section 4, IsLost): `dupthresh` ranges
+    /// above them, or more than `dupthresh - 1` segments' worth of bytes. Zero if none are.
     #[must_use]
     pub fn lost_below(&self, segment: u64, dupthresh: u32) -> u64 {
         let (mut count, mut bytes) = (0, 0);
@@ -132,7 +132,7 @@ impl Scoreboard {
 
     /// The estimate of bytes in the network (RFC 6675 section 4, SetPipe).
     ///
-    /// `sent` is the end of what was ever sent; everything unreported below `high_rxt` has been sent again.
+    /// `sent` is the end of all data ever sent; everything unreported below `high_rxt` has been sent again.
     #[must_use]
     pub fn pipe(&self, una: u64, sent: u64, high_rxt: u64, lost_below: u64) -> u64 {
         let missing = |from: u64, to: u64| to.saturating_sub(from) - self.sacked_in(from, to.max(from));
@@ -159,7 +159,7 @@ mod tests {
     fn a_gap_is_lost_below_three_ranges_or_more_than_two_segments() {
         // Segments of 10 bytes. Two ranges of one segment each: not yet.
         assert_eq!(board(&[(20, 30), (40, 50)]).lost_below(10, 3), 0);
-        // Three ranges: what lies below the lowest of them.
+        // Three ranges: everything below the lowest of them is lost.
         assert_eq!(board(&[(20, 30), (40, 50), (60, 70)]).lost_below(10, 3), 20);
         // Two segments are not more than two; three are.
         assert_eq!(board(&[(20, 40)]).lost_below(10, 3), 0);

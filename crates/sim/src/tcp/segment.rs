@@ -1,11 +1,11 @@
-//! The fields of a TCP header that this model uses, and the sink they leave by.
+//! The fields of a TCP header that this model uses, and the sink by which segments leave.
 
 use std::ops::BitOr;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
 
-/// One TCP segment without its payload's content.
+/// One TCP segment without the content of its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first payload byte, or of the SYN or FIN.
@@ -18,7 +18,7 @@ pub struct Segment {
     pub payload: u16,
     /// SYN, FIN, ACK and the others.
     pub flags: Flags,
-    /// The window scale option on a SYN, what the receiver's clock says on an ACK.
+    /// The window scale option on a SYN, or the receiver's one-way delay on an ACK.
     pub extra: Extra,
     /// The timestamp option (RFC 7323 section 3): TSval of data, TSecr of an ACK; zero if there is none. In
     /// milliseconds, from 1.
@@ -28,15 +28,16 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The timestamp of what is sent `now`.
+    /// The timestamp of a segment sent at `now`.
     #[must_use]
     pub fn timestamp_at(now: Time) -> u32 {
-        // It wraps after 49 days, as the option does.
+        // The timestamp wraps after 49 days, as the option does.
         milliseconds(now).wrapping_add(1)
     }
 
-    /// Whether `older`, sent before on the same connection, may be left out: a pure ACK without SACK blocks that acknowledges less, with the
-    /// same ECN flags, and whose timestamp is no later. A duplicate of this ACK is not.
+    /// Whether `older`, sent earlier on the same connection, may be dropped: a pure ACK without SACK blocks
+    /// that acknowledges less, with the same ECN flags, and with no later timestamp. A duplicate of this ACK
+    /// may not.
     #[must_use]
     pub fn supersedes(&self, older: &Self) -> bool {
         let is_pure =
@@ -51,7 +52,8 @@ impl Segment {
             && !is_before(self.timestamp, older.timestamp)
     }
 
-    /// When the segment was sent whose timestamp this ACK echoes, to a millisecond; `None` without the option.
+    /// The transmission time of the segment whose timestamp this ACK echoes, to a millisecond; `None` without
+    /// the option.
     #[must_use]
     pub fn sent_at(&self, now: Time) -> Option<Time> {
         let ago = u64::from(Self::timestamp_at(now).wrapping_sub(self.timestamp));
@@ -66,16 +68,16 @@ const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// What no segment carries two of. With bytes of its own each would be too much for a cache line.
+/// Options that exclude each other. With separate fields a segment would exceed a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extra {
-    /// Nothing.
+    /// No option.
     #[default]
     None,
     /// The window scale option (RFC 7323 section 2), on a SYN only.
     WindowScale(u8),
-    /// TSval of an ACK less its TSecr, in milliseconds, little-endian: how long the data were on their way that it answers,
-    /// at most 65 s. Only LEDBAT asks.
+    /// TSval of an ACK minus its TSecr, in milliseconds, little-endian: the one-way delay of the data that it
+    /// answers, at most 65 s. Only LEDBAT uses it.
     OneWayDelay([u8; 2]),
 }
 
@@ -89,7 +91,7 @@ impl Extra {
         }
     }
 
-    /// That of data sent at the time of the timestamp `echoed`, which came at `arrival`.
+    /// The delay of data sent at the time of the timestamp `echoed`, which arrived at `arrival`.
     #[must_use]
     pub fn one_way(echoed: u32, arrival: Time) -> Self {
         let delay = Segment::timestamp_at(arrival).wrapping_sub(echoed);
@@ -106,7 +108,7 @@ fn milliseconds(time: Time) -> u32 {
 pub struct Flags(u8);
 
 impl Flags {
-    /// None of them.
+    /// No flags.
     pub const NONE: Self = Self(0);
     /// No more data from the sender.
     pub const FIN: Self = Self(0x01);
@@ -118,14 +120,14 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgment field is valid.
     pub const ACK: Self = Self(0x10);
-    /// Accurate ECN (RFC 9768 section 3.1). Kept where the byte has URG, which the model has no use for: a segment has no room for a
-    /// ninth bit.
+    /// Accurate ECN (RFC 9768 section 3.1). Stored in the place of URG, which the model does not use: a
+    /// segment has no room for a ninth bit.
     pub const AE: Self = Self(0x20);
     /// ECN echo: a packet arrived with congestion experienced.
     pub const ECE: Self = Self(0x40);
     /// The sender has reduced its window.
     pub const CWR: Self = Self(0x80);
-    /// The three bits that are the field ACE once both ends have agreed (RFC 9768 section 3.2.2).
+    /// The three bits that form the field ACE once both ends have agreed (RFC 9768 section 3.2.2).
     pub const ACE: Self = Self(0xe0);
 
     /// Whether every bit of `other` is set.
@@ -133,7 +135,7 @@ impl Flags {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// All but AE, CWR and ECE.
+    /// All flags but AE, CWR and ECE.
     #[must_use]
     pub const fn without_ecn(self) -> Self {
         Self(self.0 & !Self::ACE.0)
@@ -144,12 +146,12 @@ impl Flags {
         // AE, CWR and ECE, from the highest bit of the field down.
         (self.0 & Self::AE.0) >> 3 | (self.0 & (Self::CWR.0 | Self::ECE.0)) >> 6
     }
-    /// The flags of the last three bits of `ace`.
+    /// The flags for the last three bits of `ace`.
     #[must_use]
     pub const fn from_ace(ace: u8) -> Self {
         Self((ace & 4) << 3 | (ace & 3) << 6)
     }
-    /// As in the header: the byte, and AE above it.
+    /// The bits as in the header: the byte, and AE above it.
     #[must_use]
     pub const fn bits(self) -> u16 {
         let ae = self.0 & Self::AE.0;
@@ -167,7 +169,7 @@ impl BitOr for Flags {
 /// Blocks in a SACK option: as many as fit next to a timestamp option (RFC 2018 section 3), and as ns-2 sends.
 const MAX_BLOCKS: usize = 3;
 
-/// Up to three blocks of a SACK option, the most recent first: from, and up to but without.
+/// Up to three blocks of a SACK option, the most recent first, their ends excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     /// An empty block ends the list.
@@ -187,7 +189,7 @@ impl SackBlocks {
         option
     }
 
-    /// Whether there are none.
+    /// Whether there are no blocks.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.blocks[0].0 == self.blocks[0].1
@@ -201,9 +203,9 @@ impl SackBlocks {
     }
 }
 
-/// Where an endpoint's segments leave.
+/// Receives the segments of an endpoint.
 pub trait SegmentSink {
-    /// Takes `segment`, which occupies `size` on the wire, with `ecn` in its IP header.
+    /// Sends `segment`, which occupies `size` on the wire, with `ecn` in its IP header.
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn);
 }
 

@@ -1,8 +1,8 @@
-//! The sending end: what may be sent now, the retransmission timer, and the application's side.
+//! The sending end: permission to send, the retransmission timer, and the application's side.
 //!
-//! RFC 9293 sections 3.5, 3.6, 3.7.4 and 3.8; RFC 6298 section 5 (when the timer runs). What ACKs mean is in
-//! [`recovery`](super::recovery) and [`rack`](super::rack). Cost: state of a few hundred bytes; O(1) per segment, no
-//! allocation while nothing is lost and no record per segment, except with `rack`.
+//! RFC 9293 sections 3.5, 3.6, 3.7.4 and 3.8; RFC 6298 section 5 (times of the timer). ACKs are handled in
+//! [`recovery`](super::recovery) and [`rack`](super::rack). Cost: state of a few hundred bytes; O(1) per
+//! segment, no allocation while nothing is lost and no record per segment, except with `rack`.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ mod handshake;
 mod idle;
 mod prediction;
 
-/// More data than any run can send, and far from overflow.
+/// The size of an unlimited supply: more than any run can send, and far from overflow.
 const UNLIMITED: u64 = u64::MAX / 4;
 
 /// The sending end of a connection. Names of state as in RFC 9293 section 3.3.1 and RFC 5681.
@@ -35,43 +35,45 @@ pub struct Sender {
     pub(super) params: Arc<TcpParams>,
     isn: u32,
     phase: Phase,
-    /// Oldest offset not acknowledged.
+    /// Oldest unacknowledged offset.
     pub(super) snd_una: u64,
     /// Next offset to send; goes back to `snd_una` on a timeout.
     pub(super) snd_nxt: u64,
-    /// End of what was ever sent.
+    /// The end of all data ever sent.
     pub(super) snd_max: u64,
     /// The window the receiver advertised, in bytes; at most its buffer where the field rounds up.
     pub(super) snd_wnd: u64,
     scale: u8,
-    /// End of what the application has handed over.
+    /// The end of the application's data.
     data_end: u64,
     closed: bool,
     pub(super) window: Window,
     pub(super) control: Control,
     pub(super) recovery: Recovery,
     pub(super) scoreboard: Scoreboard,
-    /// What [`SackRecovery::Rack`] remembers.
+    /// The state of [`SackRecovery::Rack`].
     pub(super) rack: RackMemory,
     pub(super) rtt: Rtt,
-    /// The segment being timed: its end, and when it was sent.
+    /// The segment being timed: its end and its transmission time.
     pub(super) timed: Option<(u64, Time)>,
     timer: Option<Time>,
     last_send: Time,
     pub(super) ecn_agreed: bool,
-    /// Whether ACKs count marks, as Prague asks for.
+    /// Whether ACKs count marks, as Prague requires.
     pub(super) accurate: bool,
-    /// The next new data segment says CWR.
+    /// Whether the next new data segment carries CWR.
     pub(super) say_cwr: bool,
-    /// The receiver reports selective acknowledgments. This and the next three follow from the parameters, and are asked for each segment.
+    /// Whether the receiver reports selective acknowledgments. Cached, like the next fields: each segment
+    /// reads them.
     pub(super) has_sack: bool,
-    /// Segments carry timestamps.
+    /// Whether segments carry timestamps.
     stamps: bool,
-    /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
+    /// Whether the control [observes
+    /// segments](apportion_core::congestion::CongestionControl::observes_segments).
     pub(super) observes_segments: bool,
-    /// The control [reads all](Control::reads_whole_acks) of an ACK.
+    /// Whether the control [reads all](Control::reads_whole_acks) of an ACK.
     pub(super) whole_acks: bool,
-    /// More is done for each segment than to send it: the control may want to know, or it is paced.
+    /// Whether a segment needs more than its transmission: a hook of the control, or pacing.
     pub(super) is_controlled: bool,
     pub(super) stats: SenderStats,
 }
@@ -79,25 +81,25 @@ pub struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Closed,
-    /// After so many timeouts.
+    /// The SYN has been sent, with this number of timeouts.
     SynSent {
         timeouts: u32,
     },
     Open,
 }
 
-/// What a sender has done.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Segments sent, retransmissions, SYN and FIN included.
     pub segments: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
     /// Expiries of the retransmission timer with data outstanding.
     pub timeouts: u64,
     /// Expiries of the timer with everything acknowledged ([`Idle::Timeout`]).
     pub idle_timeouts: u64,
-    /// Losses found by duplicate ACKs, or by the time that segments take.
+    /// Losses found by duplicate ACKs, or by time.
     pub fast_retransmits: u64,
     /// Tail loss probes.
     pub tail_loss_probes: u64,
@@ -122,7 +124,7 @@ impl Sender {
             snd_nxt: 0,
             snd_max: 0,
             snd_wnd: params.window_bytes(),
-            // Without a handshake both ends take the scale from the parameters they share.
+            // Without a handshake both ends take the scale from their common parameters.
             scale: window_scale(&params),
             data_end: u64::from(params.syn),
             closed: false,
@@ -148,15 +150,15 @@ impl Sender {
         }
     }
 
-    /// Shifts the ticks of this host's clock: with a coarse `tick`, hosts that share no phase do not measure
-    /// alike.
+    /// Shifts the ticks of this host's clock: with a coarse `tick`, hosts with different phases measure
+    /// differently.
     #[must_use]
     pub fn with_clock_phase(mut self, phase: Span) -> Self {
         self.rtt.set_phase(phase);
         self
     }
 
-    /// Opens the connection: a SYN if the profile has one, else what data there is.
+    /// Opens the connection: a SYN if the profile has one, else the available data.
     pub fn start<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.phase != Phase::Closed {
             return;
@@ -166,7 +168,7 @@ impl Sender {
         }
         if self.params.syn {
             self.phase = Phase::SynSent { timeouts: 0 };
-            // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section
+            // One segment until the handshake is complete, and after it if its SYN was lost (RFC 5681 section
             // 3.1).
             self.window.cwnd = 1.0;
             self.send_syn(now, out);
@@ -190,7 +192,7 @@ impl Sender {
     }
 
     /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited
-    /// supply ends with what was sent.
+    /// supply ends with the data already sent.
     pub fn close<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.closed {
             return;
@@ -205,7 +207,7 @@ impl Sender {
         self.send_allowed(now, u32::MAX, out);
     }
 
-    /// Bytes that `segment` acknowledges and no earlier one did.
+    /// Bytes that `segment` acknowledges for the first time.
     #[must_use]
     pub fn newly_acknowledged(&self, segment: &Segment) -> u64 {
         let ack = unwrap(self.isn, segment.ack, self.snd_una).filter(|&ack| ack <= self.snd_max);
@@ -217,7 +219,7 @@ impl Sender {
         if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {
             return;
         }
-        // RFC 9293 section 3.10.7.4: an ACK of what was never sent means nothing.
+        // RFC 9293 section 3.10.7.4: an ACK of data that were never sent is ignored.
         let Some(ack) = unwrap(self.isn, segment.ack, self.snd_una).filter(|&ack| ack <= self.snd_max) else {
             return;
         };
@@ -266,7 +268,7 @@ impl Sender {
         }
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called.
+    /// The time at which [`on_timer`](Self::on_timer) must be called.
     #[must_use]
     #[inline]
     pub fn next_timer(&self) -> Option<Time> {
@@ -276,13 +278,13 @@ impl Sender {
         self.rack.next_timer(self.timer)
     }
 
-    /// What this sender has done so far.
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> &SenderStats {
         &self.stats
     }
 
-    /// The congestion window in segments, without what duplicate ACKs add.
+    /// The congestion window in segments, without the segments that duplicate ACKs add.
     #[must_use]
     pub const fn cwnd(&self) -> f64 {
         self.window.cwnd
@@ -300,13 +302,13 @@ impl Sender {
         self.rtt.srtt(&self.params)
     }
 
-    /// The retransmission timeout in force.
+    /// The present retransmission timeout.
     #[must_use]
     pub fn rto(&self) -> Span {
         self.rtt.timeout()
     }
 
-    /// Bytes sent and not acknowledged.
+    /// Bytes outstanding.
     #[must_use]
     pub const fn flight(&self) -> u64 {
         self.snd_nxt - self.snd_una
@@ -321,7 +323,7 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// Sends what the windows allow, at most `burst` segments.
+    /// Sends the segments that the windows permit, at most `burst`.
     #[inline(always)]
     pub(super) fn send_available<W: SegmentSink>(&mut self, now: Time, mut burst: u32, out: &mut W) {
         if self.phase != Phase::Open {
@@ -368,24 +370,23 @@ impl Sender {
         from + len
     }
 
-    /// The offset below which a window of `segments` and the receiver's window let data be sent.
+    /// The offset below which a window of `segments` and the receiver's window permit transmissions.
     pub(super) fn limit(&self, segments: f64) -> u64 {
-        // What has arrived above the cumulative ACK is no longer in the network.
+        // Data that arrived above the cumulative ACK is no longer in flight.
         let arrived =
             if self.skips_sacked() { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
         self.limit_beyond(segments, arrived)
     }
 
-    /// As [`limit`](Self::limit), with so many bytes that have arrived above the cumulative ACK.
+    /// As [`limit`](Self::limit), with `arrived` bytes that arrived above the cumulative ACK.
     #[inline(always)]
     fn limit_beyond(&self, segments: f64, arrived: u64) -> u64 {
-        // No receiver's window, which bounds it below, has 2^32 segments (RFC 7323 section 2.3).
+        // The receiver's window, which limits it below, is less than 2^32 segments (RFC 7323 section 2.3).
         let cwnd = u64::from(segments as u32).saturating_mul(self.params.segment.get());
         (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.snd_wnd)
     }
 
-    /// Whether what has been reported is not sent again after a timeout. ns-2's Sack1 goes back and sends
-    /// all.
+    /// Whether reported data is skipped after a timeout. ns-2's Sack1 goes back and sends everything again.
     fn skips_sacked(&self) -> bool {
         self.params.sack_recovery == SackRecovery::Rfc6675 && !self.scoreboard.is_empty()
     }
@@ -402,12 +403,12 @@ impl Sender {
     #[inline(always)]
     pub(super) fn transmit<W: SegmentSink>(&mut self, now: Time, from: u64, len: u64, out: &mut W) {
         let is_new = from >= self.snd_max;
-        // A record of segments keeps their borders: a FIN is sent again only if it was sent.
+        // A record of segments keeps their borders: a FIN is sent again only if it was sent before.
         let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
         let fin = self.closed && self.params.fin && from + len == self.data_end && may_end;
         let mut flags = Flags::ACK;
         if self.accurate {
-            // RFC 9768 section 3.2: the count of what comes back, of which nothing can be marked.
+            // RFC 9768 section 3.2: the count of packets from the receiver, of which none can be marked.
             flags = flags | Marks::NONE.field();
         }
         if fin {
@@ -424,14 +425,14 @@ impl Sender {
         out.send(segment, size, ecn);
     }
 
-    /// What the IP header of a segment says of ECN; CWR joins the flags of the first new data after a reduction.
+    /// The ECN field of a segment; CWR joins the flags of the first new data after a reduction.
     #[inline(always)]
     fn mark(&mut self, flags: &mut Flags, is_new_data: bool) -> Ecn {
         if !self.ecn_agreed {
             return Ecn::NotEct;
         }
         if !is_new_data {
-            // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
+            // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
             return if self.params.algorithm.is_wholly_capable() { self.codepoint() } else { Ecn::NotEct };
         }
         if self.say_cwr {
@@ -441,7 +442,7 @@ impl Sender {
         self.codepoint()
     }
 
-    /// The segment of so many bytes from an offset on, and its size on the wire.
+    /// The segment of `len` bytes from an offset on, and its size on the wire.
     #[inline(always)]
     fn segment(&self, now: Time, from: u64, len: u64, flags: Flags) -> (Segment, Bytes) {
         let segment = Segment {
@@ -457,19 +458,19 @@ impl Sender {
         (segment, size)
     }
 
-    /// RFC 9331 section 4.1: ECT(1) asks for the marks of L4S; section 4.2: only with accurate feedback of them.
+    /// RFC 9331 section 4.1: ECT(1) requests L4S marks; section 4.2: only with accurate feedback.
     fn codepoint(&self) -> Ecn {
         if self.accurate { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 
-    /// Books the sending of `from..to`: statistics, the timed segment, the timer.
+    /// Records the transmission of `from..to`: statistics, the timed segment, the timer.
     #[inline(always)]
     fn account(&mut self, now: Time, from: u64, to: u64) {
         self.stats.segments += 1;
         let idle = self.snd_una == self.snd_max;
         if from < self.snd_max {
             self.stats.retransmits += 1;
-            // Karn: a segment that is sent again cannot be timed (RFC 6298 section 3).
+            // Karn: a retransmitted segment cannot be timed (RFC 6298 section 3).
             self.timed = self.timed.filter(|&(end, _)| end <= from || end > to);
         } else if self.timed.is_none() && (!self.uses_rack() || from == 0) {
             // The record of RACK times every segment but the SYN.
@@ -477,7 +478,7 @@ impl Sender {
         }
         self.snd_max = self.snd_max.max(to);
         self.last_send = now;
-        // RFC 6298 (5.1), and a timer that ran while nothing was outstanding (Idle::Timeout) starts anew.
+        // RFC 6298 (5.1); a timer that ran while nothing was outstanding (Idle::Timeout) restarts.
         if self.timer.is_none() || idle {
             self.restart_timer(now);
         }
@@ -515,21 +516,21 @@ impl Sender {
         if self.stamps { Segment::timestamp_at(now) } else { 0 }
     }
 
-    /// The retransmission timer expired: everything outstanding is taken for lost.
+    /// The retransmission timer expired: everything outstanding is presumed lost.
     fn time_out<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.timeouts += 1;
         let again = self.rtt.is_backed_off();
         if self.params.inflate == Inflate::Cwnd {
             self.window.cwnd += self.recovery.inflation;
         }
-        // RFC 5681 section 3.1: a segment already resent by the timer leaves ssthresh as it is.
+        // RFC 5681 section 3.1: a segment that the timer has sent again already leaves ssthresh as it is.
         let again = again && self.params.halving == Halving::Flight;
         let event = CongestionEvent { again, ..self.congestion_event(now, self.flight_segments()) };
         window::time_out(&self.params, &mut self.window, &mut *self.control, &event);
         self.rtt.back_off(&self.params);
         self.abandon_recovery(Cut::Timeout);
         self.timed = None;
-        // Go back to the oldest byte that is missing (RFC 6298 (5.4), RFC 5681 section 3.1).
+        // Go back to the oldest missing byte (RFC 6298 (5.4), RFC 5681 section 3.1).
         self.snd_nxt = self.snd_una;
         self.restart_timer(now);
         self.send_available(now, u32::MAX, out);
@@ -538,13 +539,13 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Bookkeeping that ACKs share
 
-    /// Everything below `ack` has arrived. Takes an RTT sample and moves the timer.
+    /// Everything below `ack` has arrived. Takes an RTT sample and restarts the timer.
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Time, ack: u64) {
         let payload_end = ack.min(self.data_end);
         self.stats.bytes_acked += payload_end.saturating_sub(self.snd_una.max(u64::from(self.params.syn)));
-        // Whether the timer goes on if all is acknowledged. In ns-2 with `timerfix_` false it does not after an ACK of
-        // more than was sent again since a timeout.
+        // Whether the timer continues if all is acknowledged. In ns-2 with `timerfix_` false it stops after
+        // an ACK of more than was sent again since a timeout.
         let times_idle = self.params.idle == Idle::Timeout && !(self.params.stale_rto && self.snd_nxt < ack);
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -555,7 +556,7 @@ impl Sender {
         }
     }
 
-    /// Takes an RTT sample if `ack` is of the segment that is timed, and restarts the timer.
+    /// Takes an RTT sample if `ack` covers the timed segment, and restarts the timer.
     #[inline(always)]
     fn time_ack(&mut self, now: Time, ack: u64) {
         let stale = self.params.stale_rto.then(|| self.rtt.timeout());
@@ -576,7 +577,7 @@ impl Sender {
         before != self.snd_wnd
     }
 
-    /// So many bytes in segments.
+    /// `bytes` in segments.
     pub(super) fn segments(&self, bytes: u64) -> f64 {
         bytes as f64 / self.params.segment.get() as f64
     }
@@ -586,19 +587,19 @@ impl Sender {
         self.segments(self.snd_wnd)
     }
 
-    /// What is outstanding, in segments (RFC 5681 FlightSize).
+    /// The outstanding data in segments (RFC 5681 FlightSize).
     pub(super) fn flight_segments(&self) -> f64 {
         self.segments(self.snd_max - self.snd_una)
     }
 
-    /// A sign of congestion, with so many segments outstanding.
+    /// A congestion signal with `flight` segments outstanding.
     pub(super) fn congestion_event(&self, now: Time, flight: f64) -> CongestionEvent {
         let (cwnd, receive_window) = (self.window.cwnd, self.window_segments());
         let basis = basis(&self.params, cwnd, receive_window, flight);
         CongestionEvent { now, cwnd, basis, receive_window, in_flight: flight as u32, again: false }
     }
 
-    /// One past the last offset there will be.
+    /// The offset behind the last one that will be sent.
     fn end(&self) -> u64 {
         self.data_end + u64::from(self.closed && self.params.fin)
     }

@@ -6,10 +6,10 @@ pub const fn wrap(isn: u32, offset: u64) -> u32 {
     isn.wrapping_add(offset as u32)
 }
 
-/// The offset of the sequence number `seq` that lies nearest to `near`; `None` before the initial sequence
+/// The offset of the sequence number `seq` that is nearest to `near`; `None` before the initial sequence
 /// number.
 ///
-/// Right while sequence numbers in flight span less than 2^31 bytes, which a window of at most 2^30 ensures
+/// Correct while sequence numbers in flight span less than 2^31 bytes, which a window of at most 2^30 ensures
 /// (RFC 7323 section 2.3).
 #[must_use]
 pub const fn unwrap(isn: u32, seq: u32, near: u64) -> Option<u64> {

@@ -14,6 +14,7 @@
 //! | `MAX_ROUNDS` | there is a bound: few losses for two seconds hardly delay what many then do; 12 and 24 are not excluded |
 //! | `AGREEMENT` | intervals that differ by 9 % agree, and half is too much; chosen between them |
 //! | `HOLD_ROUNDS` | 49 to 52 smoothed round trips of 22 to 65 ms, which are a little shorter than rounds |
+//!
 //! Readings: an interval begins and ends with a loss; the rate is the mean of two intervals; an
 //! application-limited interval means nothing. Cost: O(1) per ACK; 80 bytes per connection.
 

@@ -1,4 +1,4 @@
-//! What a congestion control learns of a sender that keeps a record of segments, and what paces it.
+//! The hooks of the congestion control of a sender with a record of segments, and its pacing.
 
 use apportion_core::congestion::{Ack, Feedback, Sent};
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -9,7 +9,7 @@ use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 
 impl Sender {
-    /// Whether an ACK, by which so many segments are known to have arrived, says that any was marked.
+    /// Whether an ACK, which shows that `segments` segments have arrived, reports a mark.
     #[inline]
     pub(super) fn reads_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
         if self.observes_segments || self.accurate {
@@ -50,7 +50,7 @@ impl Sender {
         });
     }
 
-    /// Segments are taken for lost.
+    /// Reports segments that are presumed lost.
     pub(super) fn inform_of_losses(&mut self, now: Time) {
         if self.observes_segments {
             for number in self.rack.record.lost() {
@@ -59,7 +59,7 @@ impl Sender {
         }
     }
 
-    /// An ACK, all of which was taken, and which came in slow start or not.
+    /// Reports a processed ACK, and whether it came in slow start.
     #[inline(always)]
     pub(super) fn ack(&self, now: Time, delivery: &Delivery, losses: Losses, slow_start: bool) -> Ack {
         let (record, usage, prior) = (&self.rack.record, &self.rack.usage, &self.rack.prior);
@@ -81,12 +81,12 @@ impl Sender {
             min_rtt: record.min_rtt().unwrap_or_default(),
             slow_start,
             is_limited: usage.limited,
-            // RFC 7661 section 4.1: slow start goes on while half of the window is used.
+            // RFC 7661 section 4.1: slow start continues while half of the window is used.
             may_grow: !slow_start || self.window.cwnd < 2.0 * f64::from(usage.most),
         }
     }
 
-    /// An ACK for a control that may read all of it.
+    /// Reports an ACK to a control that may read all of it.
     #[inline(never)]
     pub(super) fn pass_whole_ack(
         &mut self,
@@ -99,14 +99,15 @@ impl Sender {
         self.control.on_ack(&mut self.window, &ack);
     }
 
-    /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
+    /// Reports that there is nothing more to send, and the window is not used up
+    /// (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub(super) fn inform_of_idleness(&mut self) {
         if self.observes_segments && self.snd_nxt >= self.data_end() {
             self.control.on_app_limited(self.rack.record.in_flight());
         }
     }
 
-    /// A segment of `len` bytes up to `end` leaves.
+    /// Reports a segment of `len` bytes up to `end` that leaves.
     #[inline(never)]
     pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
         if self.observes_segments {
@@ -125,14 +126,14 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Pacing
 
-    /// The connection begins.
+    /// Starts pacing with the connection.
     pub(in crate::tcp) fn start_pacing(&mut self) {
         if self.params.pacing || self.params.algorithm.entry().paces() {
             self.rack.pacer = Some(Box::default());
         }
     }
 
-    /// The rate at which segments leave; none before a round-trip time is known.
+    /// The pacing rate; none before a round-trip time is known.
     fn pacing_rate(&mut self) -> Option<Rate> {
         let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);
         let named = self.control.pacing_rate(srtt);
@@ -140,7 +141,7 @@ impl Sender {
         named.or_else(|| srtt.map(|srtt| pacing::rate_of_window(how, self.window, srtt, wire)))
     }
 
-    /// How many segments may leave now.
+    /// The number of segments that may leave now.
     pub(super) fn pacing_quota(&mut self, now: Time) -> u32 {
         if self.rack.pacer.is_none() {
             return u32::MAX;
@@ -154,7 +155,7 @@ impl Sender {
         }
     }
 
-    /// The quota is spent, and the window is not.
+    /// Notes that the quota is used up, and the window is not.
     pub(super) fn wait_to_pace(&mut self) {
         let more = self.rack.record.has_lost() || self.snd_nxt < self.data_end();
         if let Some(pacer) = self.rack.pacer.as_deref_mut().filter(|_| more) {

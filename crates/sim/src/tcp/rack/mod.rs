@@ -1,11 +1,11 @@
 //! A sender that finds losses by time and lowers its window in proportion: RACK-TLP (RFC 8985) with
 //! proportional rate reduction ([`prr`](super::prr)), as Linux has them.
 //!
-//! `record` knows what is outstanding and what of it is lost; this module decides what that means for the
-//! window and what is sent. A reduction that proves needless is undone (`undo`). Deviations: only timestamps show
-//! that, not reports of what arrived twice (RFC 3708), and not what a timeout lets out first (RFC 5682); and
-//! reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each loss; more while
-//! segments are late (see `record`).
+//! `record` holds the outstanding segments and finds the lost ones; this module decides about the window and
+//! about transmissions. A reduction that proves needless is undone (`undo`). Deviations: only timestamps show
+//! that, neither reports of duplicate arrivals (RFC 3708) nor the first transmissions after a timeout (RFC
+//! 5682); and reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each
+//! loss; more while segments are late (see `record`).
 
 mod inform;
 mod probe;
@@ -30,39 +30,39 @@ use probe::Probe;
 use record::{Delivery, Losses, Prior, Record};
 use undo::Before;
 
-/// What a sender by RFC 8985 remembers.
+/// The state of a sender with RFC 8985.
 #[derive(Clone, Debug)]
 pub struct Rack {
     pub(super) record: Record,
     state: Phase,
-    /// The end of what had been sent when `state` began; it ends when that is acknowledged.
+    /// The end of the data sent when `state` began; the state ends when it is acknowledged.
     high_seq: u64,
     prr: Prr,
-    /// The window before a loss was found. On the heap: few connections are in recovery at a time.
+    /// The window before a loss was found. Boxed: few connections are in recovery at a time.
     before: Option<Box<Before>>,
     hystart: HyStart,
-    /// Timeouts since anything new was acknowledged.
+    /// The number of timeouts since new data were acknowledged.
     timeouts: u32,
     usage: Usage,
     probe: Option<Probe>,
-    /// When a tail loss probe is due.
+    /// The time of the next tail loss probe.
     probe_at: Option<Time>,
-    /// When what is late by now is lost.
+    /// The time at which segments that are late by now are lost.
     reorder_at: Option<Time>,
-    /// What was known before the ACK under way, for a control that reads all of it.
+    /// The state before the present ACK, for a control that reads all of it.
     prior: Prior,
-    /// What ACKs have said of marks, where the receiver counts them.
+    /// The marks reported by ACKs, if the receiver counts them.
     marks: Marks,
-    /// On the heap: most have none.
+    /// Boxed: most senders have none.
     pacer: Option<Box<Pacer>>,
 }
 
-/// How much of the window was used (RFC 7661 section 4.1), over about a round trip.
+/// The use of the window (RFC 7661 section 4.1), over about a round trip.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
-    /// The window, and not the application or the receiver, stopped the sender.
+    /// Whether the window, and not the application or the receiver, limited the sender.
     limited: bool,
-    /// The most segments outstanding.
+    /// The maximum number of outstanding segments.
     most: u32,
     /// The round trip ends when this is acknowledged.
     end: u64,
@@ -72,11 +72,11 @@ impl Usage {
     const NONE: Self = Self { limited: false, most: 0, end: 0 };
 }
 
-/// What senders by other rules remember of RACK.
+/// The RACK state that senders with other rules read.
 static NOTHING: Rack = Rack::START;
 
-/// The memory of a sender by RFC 8985. On the heap, and made when something is first to be remembered: senders that find losses
-/// by other rules have none, and read that nothing was sent.
+/// The state of a sender with RFC 8985. Boxed, and allocated when it is first needed: senders that find
+/// losses by other rules have none, and read a state in which nothing was sent.
 #[derive(Clone, Debug, Default)]
 pub struct RackMemory(Option<Box<Rack>>);
 
@@ -119,7 +119,7 @@ impl Rack {
         pacer: None,
     };
 
-    /// The first of its timers and `other` that is due.
+    /// The first of its timers and `other`.
     #[inline]
     pub(super) fn next_timer(&self, other: Option<Time>) -> Option<Time> {
         let paced = self.pacer.as_deref().and_then(Pacer::due);
@@ -137,7 +137,7 @@ impl Rack {
 }
 
 impl Sender {
-    /// An ACK on an open connection. `ack` is within what was sent.
+    /// Handles an ACK on an open connection. `ack` is within the data sent.
     pub(super) fn on_rack_ack<W: SegmentSink>(
         &mut self,
         now: Time,
@@ -180,13 +180,13 @@ impl Sender {
         }
     }
 
-    /// The window is about to be reduced because of a loss.
+    /// Stores the window that is about to be reduced because of a loss.
     fn remember_window(&mut self) {
         let before = Before::new(self.window.cwnd, self.window.ssthresh);
         self.rack.before = self.params.timestamps.then(|| Box::new(before));
     }
 
-    /// An ACK of new data gives the window back if it shows that nothing was lost.
+    /// Restores the window if an ACK of new data shows that nothing was lost.
     fn undo_if_needless(&mut self, segment: &Segment) {
         let before = self.rack.before.as_deref().copied();
         let Some(before) = before.filter(|before| before.was_needless(segment)) else { return };
@@ -201,7 +201,7 @@ impl Sender {
         self.control.on_undone();
     }
 
-    /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
+    /// Records the SACK option. Returns whether it reports a duplicate arrival (RFC 2883 section 4).
     fn note_reports(&mut self, now: Time, ack: u64, segment: &Segment, delivery: &mut Delivery) -> bool {
         let (una, isn, sent) = (self.snd_una, self.isn(), self.snd_max);
         let offsets = |&(from, to): &(u32, u32)| {
@@ -221,16 +221,16 @@ impl Sender {
                 news = true;
             }
             if news {
-                // No limit is needed: each range of the scoreboard holds a segment at least, so there are no more
-                // ranges than outstanding segments.
+                // No limit is needed: each range of the scoreboard holds at least a segment, so there are no
+                // more ranges than outstanding segments.
                 self.scoreboard.add_within(from, to, usize::MAX);
             }
         }
         duplicate
     }
 
-    /// Takes a sample of the round-trip time, from what was sent once, else from the timestamp that is echoed
-    /// (RFC 7323 section 4).
+    /// Takes a sample of the round-trip time, from a segment that was sent once, else from the echoed
+    /// timestamp (RFC 7323 section 4).
     fn take_sample(&mut self, now: Time, advanced: bool, segment: &Segment, delivery: &Delivery) {
         let echoed = (advanced && self.params.timestamps).then(|| segment.sent_at(now)).flatten();
         if let Some(sent) = delivery.timed().or(echoed) {
@@ -238,11 +238,11 @@ impl Sender {
         }
     }
 
-    /// Whether everything that was outstanding at the sign of congestion has arrived.
+    /// Whether everything outstanding at the congestion signal has arrived.
     fn state_ends(&self) -> bool {
         match self.rack.state {
             Phase::Open => false,
-            // The segment at `high_seq` says CWR: before it arrived, echoes are of the same marks.
+            // The segment at `high_seq` carries CWR: before its arrival, echoes repeat the same marks.
             Phase::Cwr => self.snd_una > self.rack.high_seq || self.snd_una == self.snd_max,
             Phase::Recovery | Phase::Loss => self.snd_una >= self.rack.high_seq,
         }
@@ -262,7 +262,7 @@ impl Sender {
             return;
         }
         self.stats.ecn_reductions += 1;
-        // RFC 9768 section 3.1.5: there is nothing to end where marks are counted.
+        // RFC 9768 section 3.1.5: no echo needs to be ended if marks are counted.
         self.say_cwr = !self.accurate;
         self.enter(Phase::Cwr);
     }
@@ -273,9 +273,10 @@ impl Sender {
         self.rack.probe_at = None;
     }
 
-    /// A sign of congestion: the threshold falls, and the window follows ACK by ACK, unless the control says otherwise.
+    /// A congestion signal: the threshold falls, and the window follows ACK by ACK, unless the control
+    /// decides otherwise.
     fn reduce(&mut self, now: Time, sign: Sign) -> Response {
-        // Linux counts whole segments: what was acknowledged towards another one is forgotten.
+        // Linux counts whole segments: a fraction of a segment is dropped.
         let cwnd = self.window.cwnd.floor();
         let (receive_window, in_flight) = (self.window_segments(), self.rack.record.in_flight());
         let basis = basis(&self.params, cwnd, receive_window, self.flight_segments());
@@ -302,7 +303,7 @@ impl Sender {
         self.rack.reorder_at = losses.next;
         let begins = match self.rack.state {
             Phase::Open | Phase::Cwr => losses.segments > 0 || self.rack.record.has_lost(),
-            // What the timer sent again is lost again: congestion goes on.
+            // A segment that the timer had sent again is lost again: congestion continues.
             Phase::Loss => losses.again > 0,
             Phase::Recovery => false,
         };
@@ -355,7 +356,7 @@ impl Sender {
         self.control.on_plain_ack(&mut self.window, &ack);
     }
 
-    /// HyStart, if the ACK is a sign of it.
+    /// Ends slow start if the ACK is a signal of HyStart.
     fn end_slow_start(&mut self, now: Time, delivery: &Delivery) {
         if let Some(sent) = delivery.last_sent
             && self.control.has_slow_start()
@@ -373,7 +374,7 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// Sends what the window allows: first what is lost, then new data.
+    /// Sends what the window permits: lost data first, then new data.
     pub(super) fn send_rack<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.is_controlled {
             self.send_controlled(now, out);
@@ -387,7 +388,7 @@ impl Sender {
         self.send_with::<true, W>(now, out);
     }
 
-    /// The same, with a control or without.
+    /// As [`send_rack`](Self::send_rack), with a control or without.
     #[inline(always)]
     fn send_with<const CONTROLLED: bool, W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if !(CONTROLLED && self.control.moves_window(Phase::Open)) && self.restart_after_idle(now) {
@@ -436,7 +437,7 @@ impl Sender {
         }
     }
 
-    /// `len` bytes of new data up to `end` were sent, or a segment again, at `now`.
+    /// Records `len` bytes of new data up to `end`, or a retransmission, at `now`.
     pub(super) fn record_transmission(&mut self, now: Time, end: u64, len: u64, is_new: bool) {
         if self.is_controlled {
             self.inform_of_transmission(now, end, len);
@@ -447,7 +448,7 @@ impl Sender {
         self.rack.prr.send();
     }
 
-    /// RFC 7661: remembers whether the window is used, for as long as a round trip.
+    /// RFC 7661: notes whether the window is used, for about a round trip.
     fn note_usage(&mut self, limited: bool) {
         let most = self.rack.record.outstanding();
         let usage = &mut self.rack.usage;
@@ -467,7 +468,7 @@ impl Sender {
         if self.rack.reorder_at.is_some_and(|at| at <= now) {
             let repaired = self.rack.state == Phase::Recovery;
             self.find_losses(now);
-            // Nothing was delivered: the beginning of recovery lets its first retransmission out, and no more.
+            // Nothing was delivered: the beginning of recovery lets out its first retransmission only.
             if !repaired && self.rack.state == Phase::Recovery && !self.control.moves_window(Phase::Recovery)
             {
                 let in_flight = self.rack.record.in_flight();
@@ -487,7 +488,7 @@ impl Sender {
     /// The retransmission timer expired.
     pub(super) fn time_out_rack<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.timeouts += 1;
-        // One reduction for one window, unless something arrived since the timer expired last.
+        // One reduction for one window, unless a segment arrived since the timer last expired.
         let again = match self.rack.state {
             Phase::Open => false,
             Phase::Cwr | Phase::Recovery => self.snd_una < self.rack.high_seq,
@@ -524,7 +525,7 @@ mod tests {
 
     const SEGMENT: u32 = 1_448;
 
-    /// Counts what is sent.
+    /// Counts the segments sent.
     #[derive(Default)]
     struct Count(usize);
 
@@ -538,7 +539,7 @@ mod tests {
         Time::ZERO + Span::from_micros(micros)
     }
 
-    /// An ACK of nothing in order that reports segment `number`.
+    /// An ACK without new data in order that reports segment `number`.
     fn report(sender: &mut Sender, now: Time, number: u32, out: &mut Count) {
         let from = number * SEGMENT;
         let sack = SackBlocks::from_recent([(from, from + SEGMENT)].into_iter());
@@ -560,8 +561,8 @@ mod tests {
         assert_eq!((out.0, sender.next_timer()), (12, Some(at(62_500))));
         sender.on_timer(at(62_500), &mut out);
         assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (Phase::Recovery, 1));
-        // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. What arrives
-        // is older than the retransmission of 0, so the timer of that starts anew.
+        // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. The
+        // arrival is older than the retransmission of 0, so the timer of the latter restarts.
         report(&mut sender, at(101_000), 11, &mut out);
         assert_eq!(sender.retransmission_timer(), Some(at(101_000) + sender.rto()));
         let window = sender.cwnd();

@@ -1,4 +1,4 @@
-//! The tail loss probe: the last segment once more, so that its ACK shows what is lost (RFC 8985 section 7).
+//! The tail loss probe: sends the last segment again, so that its ACK shows losses (RFC 8985 section 7).
 
 use apportion_core::congestion::{CongestionControl, Phase, Response};
 use apportion_core::units::{Span, Time};
@@ -6,17 +6,17 @@ use apportion_core::units::{Span, Time};
 use crate::tcp::segment::SegmentSink;
 use crate::tcp::sender::Sender;
 
-/// RFC 8985 section 7.2, TLP.max_ack_delay: the longest that a receiver holds an ACK back.
+/// RFC 8985 section 7.2, TLP.max_ack_delay: the maximum delay of an ACK by the receiver.
 const DELAYED_ACK: Span = Span::from_millis(200);
-/// What a probe waits beyond two round trips, as Linux does: two ticks of its clock.
+/// The delay of a probe beyond two round trips: two ticks of the clock, as in Linux.
 const GRACE: Span = Span::from_millis(2);
 
-/// A probe that was sent and not answered.
+/// A probe that is not yet answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     /// TLP.end_seq.
     end: u64,
-    /// It carried no new data.
+    /// Whether it carried no new data.
     is_retransmission: bool,
 }
 

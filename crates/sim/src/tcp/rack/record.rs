@@ -1,90 +1,91 @@
-//! What is outstanding, segment by segment, and which of it is lost: RACK (RFC 8985 section 6).
+//! The record of outstanding segments, and the detection of lost ones: RACK (RFC 8985 section 6).
 //!
 //! Deviations: the reordering window does not grow with spurious retransmissions (section 6.2 step 4 grows it
-//! with each round of DSACKs), timestamps do not say which transmission of a segment is acknowledged (step 2), and
-//! the smallest round-trip time is that of the whole connection. Cost: 24 bytes for each outstanding segment;
-//! O(log segments) to find one; every transmission is looked at a constant number of times until it is delivered
-//! or lost, except while segments are late and not yet lost: then with each ACK.
+//! with each round of DSACKs), timestamps do not determine which transmission of a segment is acknowledged
+//! (step 2), and the minimum round-trip time is that of the whole connection. Cost: 24 bytes for each
+//! outstanding segment; O(log segments) to find one; every transmission is visited a constant number of times
+//! until it is delivered or lost, except while segments are late and not yet lost: then with each ACK.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use apportion_core::units::{Span, Time};
 
-/// An outstanding segment. It begins where the one before it ends.
+/// An outstanding segment. It begins where the previous one ends.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     end: u64,
-    /// When it was last sent.
+    /// The time of its last transmission.
     at: Time,
     sacked: bool,
-    /// Its last transmission is lost.
+    /// Whether its last transmission is lost.
     lost: bool,
-    /// It was sent more than once.
+    /// Whether it was sent more than once.
     again: bool,
 }
 
 impl Sent {
-    /// Neither delivered nor lost.
+    /// Whether it is neither delivered nor lost.
     const fn is_open(&self) -> bool {
         !(self.sacked || self.lost)
     }
 }
 
-/// What an ACK reports, summed over its SACK blocks and its cumulative part.
+/// The content of an ACK, summed over its SACK blocks and its cumulative part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
-    /// Segments that are known to have arrived for the first time.
+    /// Segments newly known to have arrived.
     pub segments: u32,
     /// Those of them below the cumulative acknowledgment.
     pub cumulative: u32,
-    /// When the first segment was sent that was acknowledged cumulatively and sent only once.
+    /// The transmission time of the first segment that was acknowledged cumulatively and sent only once.
     first_sent: Option<Time>,
-    /// When the last of those was sent.
+    /// The transmission time of the last such segment.
     pub last_sent: Option<Time>,
-    /// When the first segment was sent that was selectively acknowledged and sent only once.
+    /// The transmission time of the first segment that was selectively acknowledged and sent only once.
     first_sacked: Option<Time>,
-    /// Some of what is acknowledged cumulatively was sent more than once: the rest may have arrived long ago.
+    /// Whether any cumulatively acknowledged segment was sent more than once: the others may have arrived
+    /// long ago.
     resent: bool,
 }
 
 impl Delivery {
-    /// When the segment was sent that yields a sample of the round-trip time (RFC 6298 section 3): no segment
-    /// that was sent more than once does.
+    /// The transmission time of the segment that gives a sample of the round-trip time (RFC 6298 section 3):
+    /// no segment that was sent more than once does.
     #[must_use]
     pub fn timed(&self) -> Option<Time> {
         self.first_sent.filter(|_| !self.resent).or(self.first_sacked)
     }
 }
 
-/// What was known before an ACK.
+/// The state before an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Prior {
     /// Segments in flight.
     pub in_flight: u32,
-    /// The segment sent last of those delivered.
+    /// The segment sent last among those delivered.
     pub latest: Option<(Time, u64)>,
 }
 
 impl Prior {
-    /// Before the first.
+    /// The state before the first ACK.
     pub const NONE: Self = Self { in_flight: 0, latest: None };
 }
 
 /// The outstanding segments of a sender. State as in RFC 8985 section 5.2.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// In order of sequence, from SND.UNA to SND.NXT.
+    /// Segments in order of sequence, from SND.UNA to SND.NXT.
     sent: VecDeque<Sent>,
-    /// Ends and times of what was sent again, in order of time.
+    /// Ends and times of retransmissions, in order of time.
     again: VecDeque<(u64, Time)>,
     /// Ends of lost segments that have not been sent again.
     lost: BTreeSet<u64>,
-    /// First transmissions that end at or below this offset are known to be delivered or lost.
+    /// The offset up to which first transmissions are known to be delivered or lost.
     judged: u64,
     sacked: u32,
-    /// RACK.xmit_ts and RACK.end_seq: the segment sent last of those delivered.
+    /// RACK.xmit_ts and RACK.end_seq: the segment sent last among those delivered.
     latest: Option<(Time, u64)>,
-    /// RACK.rtt: its round-trip time.
+    /// RACK.rtt: the round-trip time of that segment.
     rtt: Span,
     min_rtt: Option<Span>,
     /// RACK.fack: the highest offset delivered.
@@ -93,7 +94,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Nothing sent yet.
+    /// A record without segments.
     pub const EMPTY: Self = Self {
         sent: VecDeque::new(),
         again: VecDeque::new(),
@@ -107,7 +108,7 @@ impl Record {
         reordering_seen: false,
     };
 
-    /// Segments in the network: sent, not delivered and not lost.
+    /// Segments in flight: sent, not delivered and not lost.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.outstanding() - self.sacked - self.lost.len() as u32
@@ -119,7 +120,7 @@ impl Record {
         self.sent.len() as u32
     }
 
-    /// Whether a segment above the first that is missing has arrived.
+    /// Whether a segment above the first missing one has arrived.
     #[must_use]
     pub const fn has_sacked(&self) -> bool {
         self.sacked > 0
@@ -131,42 +132,43 @@ impl Record {
         !self.lost.is_empty()
     }
 
-    /// Whether `delivery` reports a segment by SACK that was sent before the first outstanding one was last sent.
+    /// Whether `delivery` reports a segment by SACK that was sent before the last transmission of the first
+    /// outstanding one.
     #[must_use]
     pub fn reports_older(&self, delivery: &Delivery) -> bool {
         self.sent.front().zip(delivery.first_sacked).is_some_and(|(first, sacked)| sacked < first.at)
     }
 
-    /// When the segment was sent that was sent last of those delivered, and its end.
+    /// The transmission time of the segment sent last among those delivered, and its end.
     #[must_use]
     pub const fn latest(&self) -> Option<(Time, u64)> {
         self.latest
     }
 
-    /// What is known before an ACK that comes.
+    /// The state before an arriving ACK.
     #[must_use]
     pub fn prior(&self) -> Prior {
         Prior { in_flight: self.in_flight(), latest: self.latest }
     }
 
-    /// The shortest round-trip time so far.
+    /// The minimum round-trip time so far.
     #[must_use]
     pub const fn min_rtt(&self) -> Option<Span> {
         self.min_rtt
     }
 
-    /// The ends of those that do.
+    /// The ends of lost segments that wait to be sent again.
     pub fn lost(&self) -> impl Iterator<Item = u64> {
         self.lost.iter().copied()
     }
 
-    /// The first segment that waits to be sent again, from and up to, if `una` is the first offset outstanding.
+    /// The range of the first segment that waits to be sent again, if `una` is the first outstanding offset.
     #[must_use]
     pub fn first_lost(&self, una: u64) -> Option<(u64, u64)> {
         self.lost.first().map(|&end| self.bounds(una, self.find(end - 1)))
     }
 
-    /// The last segment sent, from and up to.
+    /// The range of the last segment sent.
     #[must_use]
     pub fn last(&self, una: u64) -> Option<(u64, u64)> {
         self.sent.len().checked_sub(1).map(|last| self.bounds(una, last))
@@ -187,7 +189,7 @@ impl Record {
         self.again.push_back((end, now));
     }
 
-    /// `from..to` is reported by SACK for the first time. Counts what it covers in full.
+    /// Notes that SACK reports `from..to` for the first time. Counts the segments that it covers in full.
     pub fn sack(&mut self, now: Time, una: u64, from: u64, to: u64, delivery: &mut Delivery) {
         let first = self.find(from);
         let (mut at, start) = (first, self.bounds(una, first).0);
@@ -207,7 +209,7 @@ impl Record {
         }
     }
 
-    /// Everything below `ack` has arrived.
+    /// Notes that everything below `ack` has arrived.
     pub fn acknowledge(&mut self, now: Time, ack: u64, delivery: &mut Delivery) {
         while let Some(&segment) = self.sent.front().filter(|segment| segment.end <= ack) {
             self.sent.pop_front();
@@ -225,17 +227,17 @@ impl Record {
         }
     }
 
-    /// RFC 8985 section 6.2 steps 1 to 3, for one segment that arrives.
+    /// RFC 8985 section 6.2 steps 1 to 3, for one arriving segment.
     fn deliver(&mut self, now: Time, segment: Sent, delivery: &mut Delivery) {
         delivery.segments += 1;
         if segment.lost {
             self.lost.remove(&segment.end);
         }
-        // Step 3: it arrived later than one above it, and its retransmission is not the reason.
+        // Step 3: it arrived later than one above it, and its retransmission is not the cause.
         self.reordering_seen |= segment.end < self.fack && !segment.again;
         self.fack = self.fack.max(segment.end);
         let rtt = now.since(segment.at);
-        // Step 2: too early for the retransmission, so the ACK is for a transmission before it.
+        // Step 2: too early for the retransmission, so the ACK is for an earlier transmission.
         if segment.again && self.min_rtt.is_some_and(|min| rtt < min) {
             return;
         }
@@ -248,9 +250,9 @@ impl Record {
         }
     }
 
-    /// Marks what RACK takes for lost (RFC 8985 section 6.2 steps 4 and 5). Returns how many transmissions that
-    /// are, how many of them were retransmissions, and when to look again if nothing arrives: when all that is late
-    /// is lost.
+    /// Marks segments that RACK presumes lost (RFC 8985 section 6.2 steps 4 and 5). Returns the number of
+    /// these transmissions, the number of retransmissions among them, and the time of the next check if
+    /// nothing arrives: the time at which late segments are lost.
     pub fn detect(&mut self, now: Time, window: Span) -> Losses {
         let mut losses = Losses::default();
         let Some(latest) = self.latest else { return losses };
@@ -258,7 +260,7 @@ impl Record {
         let mut waits = false;
         let mut index = self.find(self.judged);
         while let Some(segment) = self.sent.get_mut(index) {
-            // What was sent again is judged in the order in which that was done.
+            // Retransmissions are judged in the order of their times.
             if segment.is_open() && !segment.again {
                 if latest <= (segment.at, segment.end) {
                     break;
@@ -294,16 +296,16 @@ impl Record {
         losses
     }
 
-    /// The index of the segment that ends at `end`, if its last transmission was a retransmission at `at` and is
-    /// neither delivered nor lost.
+    /// The index of the segment that ends at `end`, if its last transmission was a retransmission at `at` and
+    /// is neither delivered nor lost.
     fn sent_again(&self, end: u64, at: Time) -> Option<usize> {
         let index = self.find(end - 1);
         let segment = self.sent.get(index)?;
         (segment.end == end && segment.at == at && segment.is_open()).then_some(index)
     }
 
-    /// When the last transmission was made that is neither delivered nor lost, while `latest`, made after it, is
-    /// delivered.
+    /// The time of the last transmission that is neither delivered nor lost, while `latest`, made after it,
+    /// is delivered.
     fn last_late(&self, latest: (Time, u64)) -> Option<Time> {
         let first = self.sent.range(self.find(self.judged)..);
         let first = first.filter(|segment| segment.is_open() && !segment.again);
@@ -313,7 +315,7 @@ impl Record {
         first.max(again).map(|(at, _)| at)
     }
 
-    /// RFC 8985 section 6.2 step 4: how long a segment may be late, if recovery is under way or not.
+    /// RFC 8985 section 6.2 step 4: the tolerated delay of a segment, within recovery or outside.
     #[must_use]
     pub fn reordering_window(&self, recovers: bool, dupack_threshold: u32, srtt: Span) -> Span {
         if !self.reordering_seen && (recovers || self.sacked >= dupack_threshold) {
@@ -334,7 +336,7 @@ impl Record {
         }
     }
 
-    /// Nothing was lost: what was sent once and taken for lost may still arrive.
+    /// Notes that nothing was lost: segments that were sent once and presumed lost may still arrive.
     pub fn forget_losses(&mut self) {
         for segment in self.sent.iter_mut().filter(|segment| segment.lost && !segment.again) {
             segment.lost = false;
@@ -343,7 +345,7 @@ impl Record {
         self.judged = 0;
     }
 
-    /// The index of the segment that holds `offset`.
+    /// The index of the segment that contains `offset`.
     #[inline]
     fn find(&self, offset: u64) -> usize {
         // While nothing is missing it is the first.
@@ -360,14 +362,14 @@ impl Record {
     }
 }
 
-/// What a look for losses found.
+/// The result of a check for losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Transmissions newly taken for lost.
+    /// Transmissions newly presumed lost.
     pub segments: u32,
-    /// Those of them that were not the first of their segment.
+    /// Those of them that were retransmissions.
     pub again: u32,
-    /// When a segment that is late by now is lost.
+    /// The time at which a segment that is late by now is lost.
     pub next: Option<Time>,
 }
 
@@ -379,7 +381,7 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    /// Segments of 100 bytes sent at these milliseconds.
+    /// A record of segments of 100 bytes sent at these milliseconds.
     fn sent(times: &[u64]) -> Record {
         let mut record = Record::EMPTY;
         for (&time, end) in times.iter().zip((100..).step_by(100)) {
@@ -392,13 +394,13 @@ mod tests {
     fn all_that_is_late_is_lost_at_once() {
         let mut record = sent(&[0, 5, 10, 12]);
         record.sack(at(50), 0, 200, 300, &mut Delivery::default());
-        // The third took 40 ms. With 20 ms of grace the first is late at 60 ms and the second at 65; the fourth
-        // was sent later than what arrived.
+        // The third took 40 ms. With 20 ms of grace the first is late at 60 ms and the second at 65; the
+        // fourth was sent later than the arrived one.
         let window = Span::from_millis(20);
         let losses = record.detect(at(50), window);
         assert_eq!(losses, Losses { segments: 0, again: 0, next: Some(at(65)) });
         assert_eq!(record.detect(at(65), window), Losses { segments: 2, again: 0, next: None });
-        // The first again, and new data: what is late by then is the retransmission.
+        // The first again, and new data: the late one is then the retransmission.
         record.send_again(at(70), 100);
         record.send_new(at(71), 500);
         record.sack(at(111), 0, 400, 500, &mut Delivery::default());

@@ -1,4 +1,4 @@
-//! The handshake of a sender: its SYN, and what a SYN/ACK agrees to.
+//! The handshake of a sender: its SYN, and the result of a SYN/ACK.
 //!
 //! RFC 9293 section 3.5, RFC 7323 section 2 (window scale), RFC 3168 section 6.1.1 and RFC 9768 section 3.1 (ECN).
 
@@ -34,17 +34,18 @@ impl Sender {
         out.send(syn, self.params.ack, if is_capable { Ecn::Ect0 } else { Ecn::NotEct });
     }
 
-    /// The flags of a SYN that ask for ECN.
+    /// The flags of a SYN that request ECN.
     fn offer(&self) -> Flags {
         let Phase::SynSent { timeouts } = self.phase else { return Flags::NONE };
-        // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags. RFC 9768 section 3.1.4.1 tries twice.
+        // RFC 3168 section 6.1.1.1: a SYN without an answer may have been dropped for its flags. RFC 9768
+        // section 3.1.4.1 tries twice.
         let is_l4s = self.params.algorithm.is_l4s();
         let (flags, tries) = if is_l4s { (accurate::OFFER, 2) } else { (Flags::ECE | Flags::CWR, 1) };
         let falls_back = self.uses_rack() && timeouts >= tries;
         if self.params.offers_ecn() && !falls_back { flags } else { Flags::NONE }
     }
 
-    /// What a SYN/ACK with these flags agrees to.
+    /// Applies the result of a SYN/ACK with these flags.
     fn agree(&mut self, answer: Flags) {
         let feedback = if self.params.algorithm.is_l4s() {
             Feedback::granted(answer)
@@ -56,17 +57,17 @@ impl Sender {
         (self.ecn_agreed, self.accurate) = (feedback != Feedback::None, feedback == Feedback::Accurate);
     }
 
-    /// The SYN/ACK has come, after so many timeouts.
+    /// The SYN/ACK has come, after `timeouts` timeouts.
     pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
         self.phase = Phase::Open;
         self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
         self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
         if self.params.window_scale && segment.extra.window_scale().is_some() {
-            // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
+            // The field of a SYN is unscaled and limited to 64 kB; both ends share the parameters.
             self.snd_wnd = self.params.window_bytes();
         }
         self.agree(segment.flags);
-        // Linux forgives one SYN.
+        // Linux ignores the first lost SYN.
         let forgiven = u32::from(self.uses_rack());
         if timeouts > forgiven {
             self.syn_lost();

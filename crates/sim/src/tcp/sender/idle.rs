@@ -1,4 +1,4 @@
-//! A sender with nothing outstanding: what silence does to the window, and a window that the receiver has shut.
+//! A sender with nothing outstanding: the window after silence, and a closed window of the receiver.
 
 use apportion_core::units::Time;
 use apportion_scenario::tcp::Idle;
@@ -8,7 +8,7 @@ use crate::congestion::window::initial_window;
 use crate::tcp::segment::SegmentSink;
 
 impl Sender {
-    /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout
+    /// The timer expired with everything acknowledged: the window collapses, while threshold and timeout
     /// stay.
     pub(super) fn idle_timeout(&mut self, now: Time) {
         self.stats.idle_timeouts += 1;
@@ -17,13 +17,13 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// Whether the receiver's window is too small for the next segment while nothing else would reopen it.
+    /// Whether the receiver's window is too small for the next segment while no other event would reopen it.
     pub(super) fn window_is_shut(&self) -> bool {
         let next = self.params.segment.get().min(self.data_end - self.snd_una);
         self.snd_wnd < next
     }
 
-    /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
+    /// Sends the data that the closed window permits, at least a byte (RFC 9293 section 3.8.6.1).
     pub(super) fn probe<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.params);
@@ -32,8 +32,8 @@ impl Sender {
         self.transmit(now, self.snd_una, len, out);
     }
 
-    /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or
-    /// halve the window for each timeout's worth (RFC 2861 section 3). Returns whether that happened.
+    /// RFC 5681 section 4.1: after silence for an idle timeout, restarts from the restart window; or halves
+    /// the window for each timeout (RFC 2861 section 3). Returns whether that happened.
     #[inline]
     pub(in crate::tcp) fn restart_after_idle(&mut self, now: Time) -> bool {
         let falls = matches!(self.params.idle, Idle::Restart | Idle::Decay);
@@ -56,14 +56,14 @@ impl Sender {
         true
     }
 
-    /// The window begins again at `window` without forgetting the threshold.
+    /// Restarts the window from `window` and keeps the threshold.
     fn start_over(&mut self, window: f64) {
         self.window.cwnd = self.window.cwnd.min(window);
         self.control.on_restart();
     }
 
-    /// After so many timeouts' worth of silence: the window halves for each, down to `window`, and the threshold remembers it
-    /// (RFC 2861 section 3).
+    /// After silence for `timeouts` timeouts: the window is halved for each, down to `window`, and the
+    /// threshold remembers it (RFC 2861 section 3).
     fn decay(&mut self, window: f64, timeouts: u64) {
         self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
         for _ in 0..timeouts.min(64) {
@@ -71,7 +71,7 @@ impl Sender {
         }
     }
 
-    /// With nothing outstanding, the timer alone can find out that a shut window has opened.
+    /// With nothing outstanding, only the timer can find out that a closed window has opened.
     pub(in crate::tcp) fn watch_shut_window(&mut self, now: Time) {
         let waits = self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
         if waits && self.timer.is_none() && self.window_is_shut() {

@@ -1,4 +1,4 @@
-//! Header prediction: a fast path for the ACK that nearly all are, of new data while nothing is missing.
+//! Header prediction: a fast path for the usual ACK, of new data while nothing is missing.
 //!
 //! Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2), 1990.
 
@@ -10,8 +10,8 @@ use crate::tcp::segment::{Flags, Segment, SegmentSink};
 use crate::tcp::seq::unwrap;
 
 impl Sender {
-    /// Header prediction, as in the [receiver](crate::tcp::receiver): an ACK of some of the data that are outstanding, while none of them
-    /// is missing or sent again.
+    /// Header prediction, as in the [receiver](crate::tcp::receiver): an ACK of some of the outstanding data,
+    /// while none of them is missing or sent again.
     #[inline(always)]
     pub(super) fn is_predicted(&self, ack: u64, segment: &Segment) -> bool {
         segment.flags == Flags::ACK
@@ -24,14 +24,14 @@ impl Sender {
             && !self.uses_rack()
     }
 
-    /// A [predicted](Self::is_predicted) ACK. What follows for other ACKs does the same for these.
+    /// Handles a [predicted](Self::is_predicted) ACK. The general code has the same effect for these ACKs.
     #[inline(never)]
     pub(super) fn on_predicted<W: SegmentSink>(&mut self, now: Time, ack: u64, out: &mut W) {
         self.take_new(now, ack);
         self.send_new(now, out);
     }
 
-    /// Some of the data that are outstanding are acknowledged, and none is missing.
+    /// Some of the outstanding data are acknowledged, and none is missing.
     #[inline(always)]
     fn take_new(&mut self, now: Time, ack: u64) {
         let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.window.cwnd);
@@ -41,8 +41,9 @@ impl Sender {
         self.grow_window(now, bytes, flight, cwnd);
     }
 
-    /// As [`on_segment`](Self::on_segment), for an ACK that is [predicted](Self::is_predicted) and a sender whose data have no end: returns the
-    /// limit up to which [new segments](Self::next_new) are sent now. If not, does nothing.
+    /// As [`on_segment`](Self::on_segment), for an ACK that is [predicted](Self::is_predicted) and a sender
+    /// with unlimited data: returns the limit up to which [new segments](Self::next_new) are sent now. If
+    /// not, does nothing.
     #[inline(always)]
     pub(crate) fn take_predicted(&mut self, now: Time, segment: &Segment) -> Option<u64> {
         let ack = unwrap(self.isn, segment.ack, self.snd_una)?;
@@ -55,7 +56,8 @@ impl Sender {
         Some(self.limit_beyond(self.window.cwnd, 0))
     }
 
-    /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
+    /// As [`send_available`](Self::send_available) for an open connection with outstanding data, none of it
+    /// missing.
     #[inline(always)]
     fn send_new<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let limit = self.limit_beyond(self.window.cwnd, 0);
@@ -67,8 +69,8 @@ impl Sender {
         }
     }
 
-    /// Sends a full segment of new data, if it ends at or below `limit` and before all data do: returns it, with its size on the wire and
-    /// what its IP header says of ECN.
+    /// Sends a full segment of new data, if it ends at or below `limit` and before the end of all data:
+    /// returns it, with its size on the wire and its ECN field.
     #[inline(always)]
     pub(crate) fn next_new(&mut self, now: Time, limit: u64) -> Option<(Segment, Bytes, Ecn)> {
         let (from, len) = (self.snd_nxt, self.params.segment.get());
