@@ -59,8 +59,8 @@ fn dumbbells(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One event out and another one in, with `pending` of them waiting: of links, which are near and go to the
-/// calendar, and of connections, which go to the timing wheels.
+/// One event out and another one in, with `pending` events waiting: events of links, which are near and go to
+/// the calendar, and of connections, which go to the timing wheels.
 fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("events");
     let horizon = Span::from_millis(50);

@@ -9,10 +9,11 @@ const HOSTS: usize = 8;
 /// Most bytes of a short flow.
 const SHORT: u64 = 100_000;
 
-/// Eight hosts around a switch of 1 Gb/s ports with `queue`, and files of sizes as for web searches between any two of them, so many
-/// that ports are used for `load`. The completion times of those below 100 kB, s, ascending.
+/// Eight hosts around a switch of 1 Gb/s ports with `queue`, and files of web search sizes between any two of
+/// them, at a rate that uses `load` of the ports. Returns the completion times of files below 100 kB, in s,
+/// ascending.
 fn short_flows(queue: &str, tcp: &str, load: f64, seconds: f64, seed: u64) -> Result<Vec<f64>, Failure> {
-    // Of the distribution `web_search`.
+    // The mean of the distribution `web_search`.
     let mean_bytes = 1.711e6;
     let pairs = (HOSTS * (HOSTS - 1)) as f64;
     let per_second = load * 1e9 / 8.0 * HOSTS as f64 / mean_bytes / pairs;
@@ -39,12 +40,13 @@ fn short_flows(queue: &str, tcp: &str, load: f64, seconds: f64, seed: u64) -> Re
     Ok(times)
 }
 
-/// Linux's, with both timeouts of a data centre: those of Linux for SYNs and for data would be all of the tail.
+/// Linux's TCP, with both timeouts of a data centre: Linux's timeouts for SYNs and for data would dominate
+/// the tail.
 fn tcp(algorithm: &str, rto: &str) -> String {
     format!(r#"{{ profile = "linux", algorithm = "{algorithm}", min_rto = "{rto}", initial_rto = "{rto}" }}"#)
 }
 
-/// Ratios of completion times, in the mean and at 99 %: those of TCP and of DCTCP over those with AFQ and TCP.
+/// Ratios of completion times, on average and at 99 %: of TCP and of DCTCP over AFQ with TCP.
 pub fn table(seeds: u64, seconds: f64) -> Result<(), Failure> {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let late = |times: &[f64]| times.get(times.len() * 99 / 100).copied().unwrap_or(f64::NAN);

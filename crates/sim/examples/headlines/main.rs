@@ -53,7 +53,7 @@ struct Inversions {
     adapts: bool,
 }
 
-/// What the authors vary least.
+/// The setting that the authors vary least.
 const UNIFORM: Inversions =
     Inversions { ranks: "uniform", queues: 8, recovery: ranked::SACK, per_second: 750.0, adapts: false };
 
@@ -64,7 +64,8 @@ impl Inversions {
         let ours = format!(r#"{{ {common}, place = "sp_pifo", queues = {queues}, adapts = {adapts} }}"#);
         let fifo = ranked::inversions(&format!("{{ {common} }}"), recovery, per_second, seconds, seed)?;
         let ours = ranked::inversions(&ours, recovery, per_second, seconds, seed)?;
-        // What the authors count: in a FIFO packets that come after a larger rank, else those that leave before a smaller one.
+        // The authors' count: in a FIFO packets that arrive after a larger rank, else packets that leave
+        // before a smaller one.
         Ok(ours.overtaking / fifo.behind_larger)
     }
 }

@@ -1,7 +1,8 @@
 //! Queues for packets of any ranks: SP-PIFO and AIFO as their papers try them.
 //!
-//! Packets of the simulator have no ranks, and those of both papers come from hosts. [`Ranked`] gives each packet one when it
-//! arrives: a draw of its own, as the hosts of SP-PIFO's authors do, or what is left of its flow, as pFabric's hosts.
+//! Packets of the simulator have no ranks, while in both papers hosts assign them. [`Ranked`] gives each
+//! packet a rank when it arrives: a random draw, as the hosts of SP-PIFO's authors do, or the remaining bytes
+//! of its flow, as pFabric's hosts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,9 +23,9 @@ const SHOWN: u64 = 100;
 /// Where packets wait.
 enum Place {
     Fifo(VecDeque<(SimplePacket, u64)>),
-    /// By rank, then by arrival. A full one drops the largest rank.
+    /// Packets by rank, then by arrival. A full queue drops the largest rank.
     Pifo(BTreeMap<(u64, u64), SimplePacket>),
-    /// With equal parts of the buffer; whether a packet that finds its queue full adapts the bounds.
+    /// Queues with equal parts of the buffer; whether a packet that finds its queue full adapts the bounds.
     SpPifo {
         levels: Levels<SimplePacket>,
         part: Packets,
@@ -46,7 +47,7 @@ enum Ranks {
     Poisson,
     /// Poisson with mean 100, modulo 100: peaks at both ends.
     Convex,
-    /// What is left of 100, 50 and 10 MB, by flow.
+    /// The remaining bytes of 100, 50 and 10 MB, by flow.
     Remaining,
 }
 
@@ -330,7 +331,7 @@ fn tcp(recovery: &str, initial: &str, initial_rto: &str) -> String {
     )
 }
 
-/// What a queue counted.
+/// The counters of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// Packets that left while a smaller rank waited.
@@ -367,8 +368,8 @@ pub fn inversions(
     Ok(Counted { overtaking: of("overtaking"), behind_larger: of("behind_larger") })
 }
 
-/// When the file of 10 MB is there, and that of 50 MB, of hosts that start at once with 100, 50 and 10 MB over 1 Gb/s;
-/// hosts take up to `jitter` for a packet.
+/// The completion times of the files of 10 MB and of 50 MB, from hosts that start at once with 100, 50 and 10
+/// MB over 1 Gb/s; hosts take up to `jitter` for a packet.
 pub fn order(queue: &str, jitter: &str, seed: u64) -> Result<[f64; 2], Failure> {
     let tcp = tcp(SACK, "30p", "96us");
     let text = format!(

@@ -73,7 +73,8 @@ fn a_recorded_link_sends_the_bytes_of_an_aggregate_at_its_opportunities() {
         let text = wire(&format!("{limit}, overhead = \"1ms\", header = \"0B\""), "");
         text.replace("\"8Mbit\"", &trace)
     };
-    // Of 1504 bytes: the first packet at 10 ms. From 11 ms on 3000 bytes: those of 20 and 40 ms. From 41 ms on the last: 50 ms.
+    // Opportunities of 1504 bytes: the first packet at 10 ms. From 11 ms on 3000 bytes: at 20 and 40 ms. From
+    // 41 ms on the last: 50 ms.
     let three = recorded("packets = 3, airtime = \"1s\"");
     for (from, to, ms) in [(1, 1, 11), (2, 4, 41), (5, 5, 51)] {
         arrive(&three, from, to, 1_000 * ms);
@@ -139,7 +140,7 @@ fn losses_on_the_wire_are_of_packets_and_what_is_sent_again_is_of_aggregates() {
     assert!((got / expected - 1.0).abs() < 4.0 * 0.5 / count.sqrt(), "{got} for {expected}");
 }
 
-/// A download over an access point, with what its queue and its aggregates are.
+/// A download over an access point with this queue and these aggregates.
 fn access_point(aggregate: &str, queue: &str) -> String {
     format!(
         "seed = 2\nstop = \"15s\"\nmeasure_from = \"5s\"\n\
@@ -166,7 +167,7 @@ fn tcp_fills_what_overhead_leaves_and_comes_in_bursts() {
         }
         assert!(rates[0] < 0.6 * rates[2] && rates[1] < 0.9 * rates[2], "{rates:?}");
     }
-    // What is due is of what full packets can have.
+    // Entitlements are parts of the throughput of full packets.
     let scenario = scenarios(&access_point("packets = 64", "fifo")).pop().unwrap();
     let outcome = common::run_with(&scenario, 2);
     let due = dues(&scenario, &outcome).unwrap().flows[0].measured.as_mbit_f64();

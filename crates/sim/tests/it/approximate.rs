@@ -2,8 +2,8 @@
 
 use crate::common::{run, throughput};
 
-/// Twelve TCP flows and a flood of 20 Mb/s over 20 Mb/s, behind `queue`: the least and the most that a flow has of its due,
-/// the flood's last.
+/// Twelve TCP flows and a flood of 20 Mb/s over 20 Mb/s, behind `queue`: the smallest and the largest share
+/// of a flow, and the flood's.
 fn beside_a_flood(queue: &str) -> [f64; 3] {
     let text = include_str!("../../../../scenarios/approximate-fairness.toml");
     let (head, rest) = text.split_once("queue = [").unwrap();
@@ -25,8 +25,8 @@ fn afq_with_a_cell_for_each_flow_keeps_a_flood_to_its_part() {
 
 #[test]
 fn sfq_with_many_buckets_keeps_a_flood_to_a_turn() {
-    // Packets of 1000 B take turns with packets of 1500 B: the flood has about two thirds of its due. In so many buckets no two of 13
-    // flows meet; in 1024 a pair does now and then.
+    // Packets of 1000 B take turns with packets of 1500 B: the flood gets about two thirds of its due. In
+    // this many buckets no two of 13 flows collide; in 1024 a pair does occasionally.
     let [least, _, flood] = beside_a_flood(r#"{ kind = "sfq", buckets = 65536 }"#);
     assert!(least > 0.9 && (0.6..0.8).contains(&flood), "{least} {flood}");
     let [paired, ..] = beside_a_flood(r#""sfq""#);
@@ -35,7 +35,7 @@ fn sfq_with_many_buckets_keeps_a_flood_to_a_turn() {
     assert!(least < 0.5, "{least}");
 }
 
-/// What the least of four floods has of a quarter of the link, hashed into four buckets.
+/// The smallest share of four floods, each due a quarter of the link, hashed into four buckets.
 fn least_of_a_pair(perturb: &str) -> f64 {
     let outcome = run(&format!(
         "
@@ -57,7 +57,7 @@ fn a_hash_that_changes_shares_the_bad_luck() {
 
 #[test]
 fn sp_pifo_beside_a_flood_leaves_tcp_most_of_its_due() {
-    // What the flood has beyond its due is what TCP leaves: its queues are eighths of the buffer.
+    // The flood's excess is capacity that TCP does not use: the queues are eighths of the buffer.
     let [least, ..] = beside_a_flood(r#""sp_pifo""#);
     let [alone, ..] = beside_a_flood(r#"{ kind = "sp_pifo", queues = 1 }"#);
     assert!(least > 0.5 && alone < 0.1, "{least} {alone}");

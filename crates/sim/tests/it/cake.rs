@@ -12,7 +12,8 @@ fn household(queue: &str) -> Outcome {
     run(&format!("{head}queue = {queue}\n{tail}"))
 }
 
-/// What each of three hosts has of a third of 12 Mb/s, by 1, 7 and 40 flows, in the mean of four seeds; up: they send, down: they receive.
+/// The shares of three hosts due a third of 12 Mb/s each, with 1, 7 and 40 flows, averaged over four seeds;
+/// up: they send, down: they receive.
 fn parts(queue: &str, up: bool) -> [f64; 3] {
     let of_seeds = (1..=4).map(|seed| parts_of(queue, up, seed));
     of_seeds.fold([0.0; 3], |sums, parts| [0, 1, 2].map(|host| sums[host] + parts[host] / 4.0))
@@ -83,7 +84,7 @@ fn cobalt_holds_the_delay_of_a_flood_that_codel_does_not() {
     assert!(cobalt < 30.0 && codel > 60.0 && without > 60.0, "{codel} {cobalt} {without}");
 }
 
-/// What a call of real-rate flows loses of 45 s beside a CUBIC flow.
+/// The losses of a call of real-rate flows in 45 s beside a CUBIC flow.
 fn lost_of_call(queue: &str, rate: &str, codec: &str, calls: u32) -> f64 {
     let outcome = run(&format!(
         r#"
@@ -120,8 +121,9 @@ fn a_call_that_fits_a_fair_share_loses_nothing_on_slow_and_fast_links() {
     }
 }
 
-/// What a download over 25 Mb/s has in Mb/s while its ACKs share 0.5 Mb/s with an upload; segments that its wire lost, that it sent again, and
-/// timeouts; and ACKs that were left out. No queue overflows the way down.
+/// The goodput of a download over 25 Mb/s in Mb/s while its ACKs share 0.5 Mb/s with an upload; segments lost
+/// on the wire, retransmissions and timeouts; and ACKs dropped by the filter. No queue overflows on the way
+/// down.
 fn download(filter: &str, profile: &str, loss: &str) -> (f64, [u64; 3], f64) {
     let outcome = run(&format!(
         r#"
@@ -171,7 +173,7 @@ fn the_ack_filter_leaves_recovery_what_it_needs() {
     for profile in ["linux", "rfc"] {
         for filter in ["none", "conservative", "aggressive"] {
             let (_, [lost, again, timeouts], _) = download(filter, profile, "0.3%");
-            // One may be lost on one side of the border of what is measured and sent again on the other.
+            // A segment may be lost before the measured part and retransmitted within it, or the reverse.
             assert!(
                 lost > 15 && again.abs_diff(lost) <= 1 && timeouts == 0,
                 "{profile} {filter} {lost} {again} {timeouts}"

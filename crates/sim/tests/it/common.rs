@@ -16,7 +16,7 @@ pub fn scenarios(text: &str) -> Vec<Scenario> {
     load(text, &[exact])
 }
 
-/// The same with hosts as they are by default.
+/// As `scenarios`, with the default jitter of hosts.
 pub fn scenarios_with_jitter(text: &str) -> Vec<Scenario> {
     load(text, &[])
 }

@@ -31,7 +31,7 @@ fn wire(queue: &str, flows: &str) -> String {
 
 const FAIR: &str = r#"kind = "drr", drop = "lqd", limit = "100p""#;
 
-/// What flow `x` gets as a multiple of what flow or group `y` gets.
+/// The throughput of flow `x` as a multiple of that of flow or group `y`.
 fn ratio(outcome: &Outcome, x: &str, y: &str) -> f64 {
     let of = |name: &str| -> f64 {
         let group = outcome.flows.iter().filter(|flow| flow.group == name);
@@ -55,7 +55,7 @@ fn a_flow_of_fifteen_connections_gets_the_share_of_one_flow() {
     assert_eq!(outcome.flows.len(), 16);
     let fifteen = ratio(&outcome, "many", "one");
     assert!((14.5..15.5).contains(&fifteen), "{fifteen}");
-    // Without a queue that looks at flows the connections count.
+    // With a queue that ignores flows the number of connections matters.
     let fifo = run(&text("kind = \"fifo\", limit = \"100p\"", "connections"));
     assert!(ratio(&fifo, "many", "one") > 5.0, "{}", ratio(&fifo, "many", "one"));
 }
@@ -100,9 +100,9 @@ fn weights_are_those_of_flows_and_can_change() {
 
 #[test]
 fn a_guarantee_is_one_of_the_flow() {
-    // 10 Mb/s, of which x is guaranteed 4 and all three divide the rest: 4 + 2, 2 and 2. Were each of the four
-    // connections guaranteed 4 Mb/s, nothing would be left to divide. CSFQ drops by chance: of the some 6250
-    // packets of 2 Mb/s in 25 s four deviations are 5 %.
+    // 10 Mb/s, of which x has a guarantee of 4, and all three divide the rest: 4 + 2, 2 and 2. If each of the
+    // four connections had a guarantee of 4 Mb/s, nothing would be left to divide. CSFQ drops at random: four
+    // deviations of some 6250 packets of 2 Mb/s in 25 s are 5 %.
     let flows = r#"
         [defaults.flow.source]
         kind = "cbr"
@@ -244,7 +244,7 @@ fn connections_draw_from_streams_of_their_own() {
         (0..20).map(|seed| flow(&run_with(&scenario, seed), "u").sent.packets.get()).collect();
     // Two Poisson numbers with a mean of 125 · 25 each, together of 6250 with a deviation of 79.
     assert!(sent.iter().all(|sent| sent.abs_diff(6_250) < 4 * 79), "{sent:?}");
-    // One stream drawn twice would give an even number, always.
+    // If one stream were drawn twice, the number would always be even.
     assert!(sent.iter().any(|sent| sent % 2 == 1), "{sent:?}");
 }
 
@@ -259,7 +259,7 @@ fn a_change_of_rate_is_one_of_every_connection() {
 
 #[test]
 fn connections_of_a_flow_share_its_tickets() {
-    // What leaves carries what the flow is issued, whatever it consists of.
+    // Departures carry the tickets issued to the flow, whatever it consists of.
     let arrived = |of: &str, change: &str| {
         let text = wire(
             "kind = \"fifo\"",
@@ -347,7 +347,7 @@ fn a_flow_of_connections_is_the_same_beside_threads_and_flows() {
     }
 }
 
-/// Keeps what is written where the test can read it.
+/// A writer whose content the test can read.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 

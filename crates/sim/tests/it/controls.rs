@@ -13,7 +13,7 @@ use apportion_sim::congestion::control::Control;
 
 use crate::common;
 
-/// One link from `a` to `b`, watched and measured from `from` to `stop` seconds, and what else the text says.
+/// One link from `a` to `b`, watched and measured from `from` to `stop` seconds, with this additional text.
 fn run(link: &str, from: u64, stop: u64, flows: &str) -> Outcome {
     common::run(&format!(
         "seed = 3\nstop = \"{stop}s\"\nmeasure_from = \"{from}s\"\nsample = \"10ms\"\n\
@@ -35,7 +35,7 @@ fn windows(outcome: &Outcome, name: &str, from: usize) -> Vec<f64> {
 fn every_control_keeps_the_laws() {
     for entry in ALGORITHMS {
         let algorithm = Algorithm::named(entry.name).unwrap();
-        // Their full segments are those of the laws.
+        // Full segments of these profiles have the size in the laws.
         for profile in ["linux", "rfc"] {
             let params = TcpParams { algorithm: algorithm.clone(), ..TcpParams::profile(profile).unwrap() };
             if let Err(broken) = apportion_laws::verify_control(|_| Control::new(&params)) {

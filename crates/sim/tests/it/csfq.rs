@@ -40,7 +40,7 @@ fn flows_that_send_up_to_32_shares_get_one_share_each() {
     // Labels of 8 bits, off by a sixteenth at most, add little to chance.
     let narrow = shares("kind = \"csfq\", bits = 8", 32, "312.5kbit * i", "1");
     assert!(off(&narrow) < 0.1, "{} in {narrow:?}", off(&narrow));
-    // What a FIFO gives follows what is sent: the last has twice its share.
+    // A FIFO divides by sending rates: the last flow gets twice its share.
     let fifo = shares("kind = \"fifo\"", 32, "312.5kbit * i", "1");
     assert!(off(&fifo) > 0.8, "{} in {fifo:?}", off(&fifo));
 }

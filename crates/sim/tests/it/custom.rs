@@ -15,7 +15,7 @@ use apportion_scenario::model::Scenario;
 use apportion_scenario::{describe, load_with};
 use apportion_sim::{Job, replicate};
 
-/// A FIFO with tail drop, as the catalogue has one; `loses`: every so many packets it loses one.
+/// A FIFO with tail drop, like the catalogue's; with `loses`, it loses one of this many packets.
 struct External {
     queue: VecDeque<SimplePacket>,
     backlog: Backlog,
@@ -71,7 +71,7 @@ static ENTRY: Entry = Entry {
 };
 
 const OUTSIDE: &str = "\"outside\"";
-/// With the buffer that the one from outside has without being asked for it.
+/// The FIFO of the catalogue with the external one's default buffer.
 const FIFO: &str = "{ kind = \"fifo\", limit = \"50p\" }";
 
 fn catalog() -> Catalog {
@@ -99,7 +99,7 @@ fn load(queue: &str, more: &str) -> Result<Vec<Scenario>, String> {
     );
     let suite = load_with(&catalog(), &text, Path::new("x.toml"), &[], &|path| std::fs::read(path))
         .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())?;
-    // It loads back to the same: names and parameters are written as they were understood.
+    // The scenario loads back to an equal one: names and parameters are written as they were read.
     let again =
         load_with(&catalog(), &suite.canonical, Path::new("x.toml"), &[], &|path| std::fs::read(path));
     assert_eq!(again.expect("the canonical text loads").canonical, suite.canonical);

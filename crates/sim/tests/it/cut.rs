@@ -37,7 +37,7 @@ fn simulation(scenario: &Scenario) -> Simulation<'_> {
     Simulation::new(scenario, scenario.seed, Detail::Full, &mut |_| None).unwrap()
 }
 
-/// What flows got, and what links dropped: all but what is sent at the last instant.
+/// The throughput of flows and the drops of links, without packets sent at the last instant.
 fn text(outcome: &Outcome) -> String {
     let flow = |flow: &FlowOutcome| {
         let sent = Default::default();

@@ -180,7 +180,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     // determinism` must find the same number. A deliberate change of the engine, of a discipline or of what
     // an outcome holds moves it, and says so in the change log.
     let outcome = run(&rich());
-    // What the scenario is here for does happen.
+    // The purpose of the scenario is met.
     let sum = |count: &dyn Fn(&apportion_runtime::outcome::FlowOutcome) -> u64| -> u64 {
         outcome.flows.iter().map(count).sum()
     };

@@ -1,4 +1,5 @@
-//! What flows get where a queue divides fairly, what they are due, and a number worked out by hand: all three within 5 %.
+//! The throughput of flows behind a fair queue, their entitlements, and a number computed by hand: all within
+//! 5 %.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,8 @@ use apportion_runtime::due::dues;
 
 use crate::common::{run_with, scenarios, throughput};
 
-/// What flows are due and get, in the order of their names, is `expected`, in Mb/s.
+/// Asserts that the entitlements and throughputs of flows, in the order of their names, are `expected`, in
+/// Mb/s.
 #[track_caller]
 fn check(text: &str, expected: &[f64]) {
     let scenario = scenarios(text).pop().unwrap();
@@ -21,7 +23,7 @@ fn check(text: &str, expected: &[f64]) {
     }
 }
 
-/// A file of delivery opportunities: so many seconds at so many Mb/s, one after the other.
+/// A file of delivery opportunities: phases of seconds and Mb/s.
 fn trace(name: &str, phases: &[(u64, f64)]) -> String {
     let path = std::env::temp_dir().join(format!("apportion-{}-{name}", std::process::id()));
     let (mut text, mut start) = (String::new(), 0);
@@ -36,7 +38,7 @@ fn trace(name: &str, phases: &[(u64, f64)]) -> String {
     format!("{{ trace = \"{}\" }}", path.display())
 }
 
-/// Flows over a link, each of packets of so many bytes and at so many Mb/s.
+/// Flows over a link, each with this packet size in bytes and this rate in Mb/s.
 fn over(link: &str, queue: &str, seconds: [u64; 2], flows: &[(u64, f64)]) -> String {
     let [from, to] = seconds;
     let mut text = format!(
@@ -67,7 +69,7 @@ fn a_slow_part_of_a_recorded_link_bounds_a_small_demand() {
     // 2.5 and 0.25 Mb/s, as long each, where the mean of 2.625 is enough for all. The buffer holds 0.77 Mb of 27.5.
     let link = trace("demand", &[(10, 5.0), (10, 0.25)]);
     check(&over(&link, "drr", [0, 60], &[(1500, 2.5)]), &[1.375]);
-    // A second flow has what is left: 2.5 and .125.
+    // A second flow gets the rest: 2.5 and 0.125.
     check(&over(&link, "drr", [0, 60], &[(1500, 2.5), (1500, 30.0)]), &[1.3125; 2]);
 }
 
@@ -92,11 +94,11 @@ fn behind_cake_flows_are_due_what_framing_leaves() {
     check(&cake("bandwidth = 4Mbit, overhead = 100B"), &[1.0, 1.875]);
     check(&cake("bandwidth = 4Mbit, mpu = 1000B"), &[0.2, 2.0]);
     check(&cake("bandwidth = 4Mbit, framing = atm"), &[2.0 * 100.0 / 159.0, 2.0 * 1500.0 / 1696.0]);
-    // Without a bandwidth 10 Mb/s of packets, of which 1 : 1.875.
+    // Without a bandwidth 10 Mb/s of packets, in proportion 1 : 1.875.
     check(&cake("overhead = 100B"), &[10.0 / 2.875, 18.75 / 2.875]);
-    // With one that is above the rate of the link, too.
+    // The result is the same with a bandwidth above the rate of the link.
     check(&cake("bandwidth = 30Mbit, overhead = 100B"), &[10.0 / 2.875, 18.75 / 2.875]);
-    // Half of what is wanted is charged twice: 1 Mb/s of 4, and 3 of packets of 1500.
+    // Half of the demand is charged twice: 1 Mb/s of 4, and 3 of packets of 1500.
     let modest = "{ kind = cake, bandwidth = 4Mbit, overhead = 100B }";
     check(&over("10Mbit", modest, [4, 14], &[(100, 0.5), (1500, 9.0)]), &[0.5, 2.8125]);
     check(

@@ -1,4 +1,5 @@
-//! Links that deliver early, or make up for what was due, give what links give that do each thing at its time.
+//! Links with early delivery and deferred transmissions give the same results as links that run each step at
+//! its time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use apportion_sim::{Detail, Simulation};
 
 use crate::common;
 
-/// With an observer everything happens in the order of time: no link delivers early.
+/// With an observer every step is in the order of time: no link delivers early.
 struct Silent;
 
 impl Observer for Silent {
@@ -180,7 +181,7 @@ fn hosts_that_acknowledge_at_once_receive_early() {
     assert!(most + 0.05 < half && half < all - 0.05, "{half} of {all}, {none:?}");
 }
 
-/// Greedy flows over a dumbbell with so many pairs of hosts; `flow` has more of what each of them is.
+/// Greedy flows over a dumbbell with `pairs` pairs of hosts; `flow` has further settings of each.
 fn around_a_dumbbell(pairs: u32, flow: &str) -> Scenario {
     let text = format!(
         "

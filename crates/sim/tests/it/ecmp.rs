@@ -42,7 +42,7 @@ fn the_packets_of_a_connection_take_one_path_and_stay_in_order() {
         assert_eq!(file.retransmits, Some(0));
         ways.insert((there[0], back[0]));
     }
-    // Of 16 ways 24 flows take 12.6 on average, 1.3 more or less; the two directions are not tied to each other.
+    // 24 flows take 12.6 of 16 ways on average, ± 1.3; the two directions are independent.
     assert!(ways.len() >= 8 && ways.iter().any(|(there, back)| there != back), "{ways:?}");
 }
 
@@ -71,7 +71,7 @@ fn flows_have_what_they_are_due_on_the_paths_that_they_take() {
 
 #[test]
 fn hosts_with_several_links_use_all_and_wait_as_long_on_each() {
-    // What hosts take of time must not come from a link that others do not take.
+    // The time taken by hosts must not come from a link that others do not use.
     let text = "seed = 3\nstop = \"2s\"\n\
          link.x = { from = \"a\", to = \"b\", rate = \"8Mbit\", delay = \"1ms\" }\n\
          link.y = { from = \"a\", to = \"b\", rate = \"8Mbit\", delay = \"1ms\" }\n\

@@ -37,7 +37,7 @@ fn a_file_takes_as_long_as_computed_by_hand() {
     let syn = r#"{ profile = "ns2-235", syn = true, initial_window = "2p" }"#;
     assert_eq!(took(syn, 1_000), 2 * 10_032_000 + 10_832_000);
     assert_eq!(took(syn, 4_000), 2 * 10_032_000 + 32_528_000);
-    // The last segment is as small as what is left: 10 B and headers take 40 us.
+    // The size of the last segment is the rest: 10 B and headers take 40 us.
     assert_eq!(took(bare, 1_010), 832_000 + 40_000 + 10_000_000);
 }
 

@@ -29,7 +29,7 @@ fn maxrate_holds_a_flow_to_it_and_the_others_share_the_rest() {
     // No other flow wants the link: it idles.
     let (flood, others, all) = shares(r#"{ kind = "fq", maxrate = "2Mbit" }"#, 1);
     assert!(is_near(flood, 2.0) && is_near(others[0], 2.0) && all < 4.1, "{flood} {others:?}");
-    // Without it the flood has what the other leaves.
+    // Without a limit the flood gets the rest.
     let (flood, others, _) = shares(r#""fq""#, 1);
     assert!(is_near(flood, 6.0) && is_near(others[0], 4.0), "{flood} {others:?}");
 }
@@ -102,7 +102,7 @@ fn parts_follow_weights_alone_whatever_the_room() {
             let of_sizes = [("9000B", 1.0, 0.9), ("1500B", 1.0, 0.9), ("100B", 1.0, 0.9)];
             let of_ten: Vec<_> = (0..10).map(|i| ("1500B", 1.0, if i == 0 { 0.5 } else { 0.9 })).collect();
             for flows in [&of_weights[..], &of_sizes, &of_ten] {
-                // Of 20 packets, those of 100 B cannot fill a turn.
+                // Packets of 100 B cannot fill a turn with a limit of 20 packets.
                 if queue.contains("20p") && flows == of_sizes {
                     continue;
                 }

@@ -85,7 +85,7 @@ fn opening_ten_times_the_flows_gains_a_customer_nothing() {
     let part = |queue, flows| sums(&by_customer(&run(&scenario(queue, [2, 2, flows], ""))))[2];
     let (few, many) = (part("hcsfq", 2), part("hcsfq", 20));
     assert!((many / few - 1.0).abs() < 0.05, "{few} and {many}");
-    // With CSFQ it has 2 of 6 and 20 of 24 parts.
+    // With CSFQ it gets 2 of 6 and 20 of 24 parts.
     let (few, many) = (part("csfq", 2), part("csfq", 20));
     assert!((many / few - 2.5).abs() < 0.25, "{few} and {many}");
 }
@@ -104,11 +104,11 @@ fn what_an_idle_customer_leaves_the_others_take_and_give_back() {
     };
     let hcsfq = outcome("hcsfq");
     assert!(link(&hcsfq, "wire").utilisation > 0.98, "{}", link(&hcsfq, "wire").utilisation);
-    // From 12 to 52 s c is there for 20 s and has a third; the others have that, then half each: 5/3 + 5/2 =
-    // 4.17.
+    // From 12 to 52 s c is present for 20 s and gets a third; the others get a third then, and half each
+    // otherwise: 5/3 + 5/2 = 4.17.
     let shares = sums(&by_customer(&hcsfq));
     assert!(off(&shares, &[25.0 / 6.0, 25.0 / 6.0, 10.0 / 6.0]) < 0.05, "{shares:?}");
-    // With CSFQ a has a ninth and then a fifth: 1.56.
+    // With CSFQ a gets a ninth and then a fifth: 1.56.
     let [a, _, _] = sums(&by_customer(&outcome("csfq")));
     assert!((a / (5.0 / 9.0 + 1.0) - 1.0).abs() < 0.1, "{a}");
 }

@@ -1,5 +1,6 @@
-//! What people combine, drawn at random: a discipline, with a policy of its own, isolation, weights, guarantees, ECN, sizes of packets and
-//! rates. Whatever a scenario accepts and a discipline calls its rule is what flows have, and what no queue heeds is named.
+//! Random combinations: a discipline, with a policy of its own, isolation, weights, guarantees, ECN, sizes of
+//! packets and rates. If a scenario accepts a combination, flows get the shares of the discipline's rule, and
+//! settings that no queue heeds are reported.
 //!
 //! `APPORTION_MATRIX` is the seed; without it the cases are always the same. `APPORTION_CASES` multiplies their number, 60.
 
@@ -22,11 +23,11 @@ struct Case {
     isolate: bool,
     /// Bit/s.
     rate: f64,
-    /// Of the buffer, in kB; none: the default.
+    /// The limit of the buffer, in kB; none: the default.
     limit: Option<u32>,
     /// Whether all packets are ECN-capable and the AQM may mark.
     ecn: bool,
-    /// What flow `f1` is guaranteed over its part; it wants more.
+    /// The guarantee of flow `f1` beyond its part; it wants more.
     guarantee: Option<f64>,
     flows: Vec<Drawn>,
 }
@@ -37,9 +38,9 @@ struct Drawn {
     weight: f64,
     /// Bytes.
     packet: u32,
-    /// Its rate over what it is due; below 1 it is due what it sends.
+    /// The rate of the flow over its due; a flow below 1 is due its rate.
     demand: f64,
-    /// Its source.
+    /// The source host of the flow.
     host: u32,
 }
 
@@ -81,7 +82,7 @@ impl Case {
         case
     }
 
-    /// What it is made of.
+    /// The entries of the combination.
     fn entries(&self) -> impl Iterator<Item = &'static Entry> {
         [Some(self.kind), self.drop].into_iter().flatten()
     }
@@ -96,7 +97,7 @@ impl Case {
         is_default || self.entries().any(|entry| entry.params.iter().any(|has| has.name == param))
     }
 
-    /// What it does about shares.
+    /// How the combination treats shares.
     fn shares(&self) -> Shares {
         match self.drop.map(|drop| drop.traits.shares) {
             Some(Shares::Kept) | None => self.kind.traits.shares,
@@ -171,7 +172,8 @@ impl Case {
         text
     }
 
-    /// In seconds: some 6,000 packets of the largest size and as many turns; the first third is not counted.
+    /// The duration in seconds: some 6,000 packets of the largest size and as many turns; the first third
+    /// does not count.
     fn stop(&self) -> f64 {
         let largest = self.flows.iter().map(|flow| flow.packet).max().unwrap_or(1_500).max(1_500);
         6_000.0 * f64::from(largest) * 8.0 / self.rate
@@ -186,8 +188,8 @@ impl Case {
         self.entries().any(|entry| entry.traits.writes.is_some())
     }
 
-    /// Whether what it divides by is known: not by a control loop in less than some of its periods, nor in bytes by a round robin of
-    /// packets among hosts.
+    /// Whether its exact division is known: not by a control loop in less than some of its periods, nor in
+    /// bytes by a round robin of packets among hosts.
     fn is_exact(&self) -> bool {
         // Isolated, the flows of a host have its part of the link.
         let hosts = if self.isolate { 3.0 } else { 1.0 };
@@ -198,7 +200,7 @@ impl Case {
         self.shares() == Shares::Given && is_suitable && !(self.kind.name == "rr" && self.isolate)
     }
 
-    /// What is wrong; none if it is refused.
+    /// The errors; none if the combination is refused.
     fn judge(&self) -> Option<Vec<String>> {
         let text = self.text();
         let suite =
@@ -233,7 +235,7 @@ impl Case {
                 wrong.push(format!("f1 has {got:.4} of the link, {promised:.4} are guaranteed"));
             }
         }
-        // What the thin flow leaves is divided like the rest.
+        // The rest of the thin flow's share is divided too.
         let is_thin = self.flows[0].demand < 1.0;
         for (at, (drawn, part)) in self.flows.iter().zip(&parts).enumerate() {
             let got = throughput(&outcome, &format!("f{at}")) / self.rate;
@@ -277,7 +279,7 @@ fn what_is_combined_does_what_its_rule_says() {
 /// TCP flows and one that sends less than its share over an AQM, in a FIFO or behind a scheduler that divides among flows.
 #[derive(Debug)]
 struct Delay {
-    /// Of the queue: a scheduler, or isolated hosts.
+    /// The words of the queue: a scheduler, or isolated hosts.
     queue: String,
     drop: &'static str,
     rate: f64,
@@ -321,7 +323,7 @@ impl Delay {
         )
     }
 
-    /// What is wrong.
+    /// The error, if there is one.
     fn judge(&self) -> Option<String> {
         let [alone, behind] = ["kind = \"fifo\"", &self.queue].map(|queue| {
             let text = self.text(queue);

@@ -55,7 +55,8 @@ fn a_path_that_is_too_slow_stalls_and_says_so() {
     let flows = format!(r#"flow.film = {{ from = "a", to = "b", {source} }}"#);
     let film = seen(&run(&scenario("400kbit", r#""fifo""#, &flows)), "film");
     assert!(film.stalls >= 8, "{film:?}");
-    // Of 35 s it plays at most what 400 kb/s less headers bring of 500 kb/s; TCP loses some of that in a queue of two seconds.
+    // In 35 s it plays at most 400 kb/s minus headers of 500 kb/s; TCP loses some of that in a queue of two
+    // seconds.
     let share = film.played.as_secs_f64() / 35.0;
     assert!((0.5..0.8).contains(&share), "{film:?}");
     assert_eq!(film.played + film.stalled, Span::from_secs(35));
@@ -72,7 +73,7 @@ fn requests_that_are_lost_are_sent_again() {
     };
     let (none, some) = (seen(&run(&lossy("0")), "film"), seen(&run(&lossy("20%")), "film"));
     assert!(none.played == Span::from_secs(35) && some.played > Span::from_secs(30), "{some:?}");
-    // None reaches the server: nothing is ever played.
+    // No packet reaches the server: nothing is ever played.
     let all = seen(&run(&lossy("100%")), "film");
     assert_eq!((all.startup, all.played, all.rate), (None, Span::ZERO, None));
 }
@@ -101,7 +102,7 @@ fn a_call_alone_fills_most_of_its_path_and_little_of_its_queue() {
     assert!((Rate::from_kbit(700)..Rate::from_kbit(1_000)).contains(&call.rate), "{call:?}");
     assert!(flow(&outcome, "call").delay.quantile(0.95).unwrap() < Span::from_millis(150), "{outcome:?}");
     assert!(call.lost.unwrap() < 0.02 && call.mos.unwrap() > 4.0, "{call:?}");
-    // Without reports it keeps its first rate.
+    // Without reports the call keeps its first rate.
     let deaf = long.replace("queue =", "back = { loss = \"100%\" }, queue =");
     assert_eq!(heard(&run(&deaf), "call").rate, Rate::from_kbit(300));
 }

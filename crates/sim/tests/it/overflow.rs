@@ -1,11 +1,11 @@
-//! Who loses packets where a buffer is full, on whole links.
+//! Losses of flows where a buffer is full, on whole links.
 
 use apportion_core::queue::DropReason;
 
 use crate::common::{dropped, link, run, throughput};
 
-/// Three minutes of 120 TCP flows over 6 Mb/s with room for half a packet of each: the least throughput of a flow over its due, and
-/// the mean of each sixth of the flows by their numbers.
+/// Three minutes of 120 TCP flows over 6 Mb/s with room for half a packet of each: the smallest share of a
+/// flow, and the mean of each sixth of the flows by their numbers.
 fn of_many(queue: &str) -> (f64, Vec<f64>) {
     let outcome = run(&format!(
         "
@@ -41,8 +41,8 @@ fn of_equals_none_loses_for_its_number() {
     }
 }
 
-/// FQ-PIE over a link next to a flood of so many times its rate: the 95th percentile of the time in the queue, in ms, early drops and
-/// others.
+/// FQ-PIE over a link next to a flood of `times` its rate: the 95th percentile of the time in the queue, in
+/// ms, early drops and others.
 fn flooded(rate: f64, times: f64, keys: &str) -> (f64, u64, u64) {
     let outcome = run(&format!(
         "

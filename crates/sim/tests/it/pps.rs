@@ -27,7 +27,7 @@ fn outcomes(text: &str, set: &[(&str, &str)]) -> Vec<Outcome> {
     (1..=SEEDS).map(|seed| run_with(&scenario, seed)).collect()
 }
 
-/// The mean over replications of what `of` says of one.
+/// The mean of `of` over replications.
 fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
@@ -118,11 +118,11 @@ fn acknowledgements_that_cross_a_ticket_link_do_not_disturb_it() {
         [("topology.bottleneck.back", r#"{ queue = { kind = "red", limit = "110p", max_th = "55p" } }"#)];
     let alone = slope(&outcomes(ONEHOP, &short));
     let crossed = outcomes(&reverse, &short);
-    // ACKs of 40 B take a share of the link: what is left for data is what shares are of.
+    // ACKs of 40 B take a share of the link: shares are of the rest, for data.
     let data: f64 = (1..=30).map(|i| mbps(&crossed, &format!("tcp.{i}"))).sum();
     let slope = slope(&crossed) * 4.65 / data;
     assert!((slope / alone - 1.0).abs() < 0.03, "{slope} against {alone}");
-    // Without tickets both slopes would be alike as well, of flows that are all equal.
+    // Without tickets both slopes would be alike too, of equal flows.
     let [first, last] = ["tcp.1", "tcp.30"].map(|flow| mbps(&crossed, flow));
     assert!((15.0..45.0).contains(&(last / first)), "{first} {last}");
     // Nothing about an acknowledgement is a ticket: what TRED counts are the packets of the flows with tickets.
@@ -161,8 +161,9 @@ fn the_filter_turns_away_rich_flows_only() {
 
 #[test]
 fn a_stream_of_single_tickets_poisons_what_is_expected_unless_it_is_protected() {
-    // Two packets a second with one ticket each keep the least at 1. Then the filter turns away all the others,
-    // nothing is dropped early, and the queue stands at its upper threshold; throughput alone looks right.
+    // Two packets a second with one ticket each keep the minimum at 1. Then the filter excludes all other
+    // packets, nothing is dropped early, and the queue stays at its upper threshold; throughput alone looks
+    // right.
     let stray = format!(
         "{ONEHOP}\n[flow.stray]\nfrom = \"l1\"\nto = \"r1\"\ntickets = 0\n\
          source = {{ kind = \"cbr\", rate = \"8kbit\", packet = \"500B\" }}\n"

@@ -125,7 +125,7 @@ fn an_allocation_ends_with_the_class_and_with_the_queue() {
     assert!((2_000..12_500).contains(&allocated), "{allocated}");
 }
 
-/// What is allocated in the interval after a RAMP was put in place of another.
+/// The allocation in the interval after a RAMP replaced another.
 fn change_to_another() -> (u64, u64) {
     let change = "[[change]]\nat = \"10s\"\nset = \"link.interface.queue\"\nto = \"ramp\"\n";
     let outcome = run(&sender(r#""ramp""#, &(steady("call", "1Mbit", "real_rate") + change)));
@@ -173,12 +173,12 @@ fn two_overloaded_videos_are_notified_and_lower_their_quality() {
         })
     };
     let [one, two] = rate(&two_videos(true));
-    // 9.5 Mb/s are for both; what they send fits, and never waits for long.
+    // 9.5 Mb/s are for both; their packets fit, and never wait for long.
     assert!(one.1 > 0 && two.1 > 0, "{one:?} {two:?}");
     assert!(one.0 + two.0 < 9.5 && one.0 > 2.0 && two.0 > 2.0, "{one:?} {two:?}");
     assert!(one.2 < 0.21 && two.2 < 0.21, "{one:?} {two:?}");
-    // The others are notified just as often and do not react: what they send beyond 9.5 Mb/s waits for 200 ms and is lost, or
-    // for seconds without an end of patience.
+    // The others are notified just as often and do not react: their excess over 9.5 Mb/s waits for 200 ms and
+    // is dropped, or for seconds if patience has no end.
     let [one, two] = rate(&two_videos(false));
     assert!(one.0 + two.0 > 12.0 && one.1 > 10 && one.2 < 0.21 && two.2 < 0.21, "{one:?} {two:?}");
     let patient = two_videos(false).replace("\"ramp\", ", "\"ramp\", patience = \"1h\", ");
@@ -255,7 +255,7 @@ fn a_tcp_video_beside_greedy_udp_is_isolated_by_ramp_alone() {
     let fifo = r#"{ kind = "fifo", limit = "100p" }"#;
     let (alone, contended) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
     let ramp = outcome(r#""ramp""#, "20Mbit");
-    // What it has not had in a minute, of what it had alone.
+    // The missing part after a minute, relative to the rate alone.
     let lacks = |with: f64| (alone - with).abs() / alone;
     assert!(
         lacks(goodput(&ramp)) < 0.03 && lacks(contended) > 0.2,
@@ -263,7 +263,7 @@ fn a_tcp_video_beside_greedy_udp_is_isolated_by_ramp_alone() {
         lacks(goodput(&ramp)),
         lacks(contended)
     );
-    // It is not that far more is kept for it than it needs.
+    // The reason is not an excessive allocation.
     let allocated = link(&ramp, "interface").allocations[0].measured.bits() as f64 / 60.0;
     let over = allocated / throughput(&ramp, "video");
     assert!((1.0..1.15).contains(&over), "{over}");
@@ -295,14 +295,14 @@ fn behind_a_shaper_it_does_what_it_does_on_a_link_of_that_rate() {
 
 #[test]
 fn each_flow_waits_as_its_own_target_asks() {
-    // With the paper's controller a queue is to hold its target: 20, 90 and, at 1 Mb/s, 16 KiB or 131 ms.
+    // With the paper's controller a queue has to reach its target: 20, 90 and, at 1 Mb/s, 16 KiB or 131 ms.
     let flow = |name: &str, target: &str| steady(name, "1Mbit", "real_rate") + target;
     let flows = flow("quick", "target_delay = \"20ms\"\n") + &flow("slow", "target_delay = \"90ms\"\n");
     let flows = flows + &flow("plain", "");
     let outcome = run(&sender(r#"{ kind = "ramp", preset = "paper", interface_queue = "1p" }"#, &flows));
     let wait = |name: &str| 1e3 * common::flow(&outcome, name).delay.mean.as_secs_f64();
     let waits = ["quick", "slow", "plain"].map(wait);
-    // In addition the wire of 1 ms, the packet itself, and the one ahead of it.
+    // Plus the wire of 1 ms, the packet itself, and the one ahead of it.
     let due = [20.0, 90.0, 131.0].map(|target| target + 3.0);
     assert!(waits.iter().zip(due).all(|(wait, due)| (wait / due - 1.0).abs() < 0.12), "{waits:?}");
 }

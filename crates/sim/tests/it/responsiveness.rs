@@ -1,4 +1,4 @@
-//! Which flows SF-FC takes for adaptive ones if it goes by behaviour. The scenario is that of the table in
+//! The flows that SF-FC recognises as adaptive by behaviour. The scenario is that of the table in
 //! `papers/sffc-extensions`.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ fn outcomes(recognise: &str) -> Vec<Outcome> {
     SEEDS.map(|seed| run_with(&scenario, seed)).collect()
 }
 
-/// What the link says under `name` of all flows of `kind`.
+/// The values of the link's statistic `name` for all flows of `kind`.
 fn numbers(outcomes: &[Outcome], kind: &str, name: &str) -> Vec<f64> {
     let of_outcome = |outcome: &Outcome| -> Vec<f64> {
         let is_meant = |at: usize| outcome.flows[at].name.split('.').next() == Some(kind);
@@ -52,7 +52,7 @@ fn behaviour_shows_what_the_protocol_field_does_not() {
     for kind in ["cbr", "poisson", "onoff", "video", "liar", "lyingvideo"] {
         assert!(adaptive(&behaviour, kind) <= 0.05, "{kind}: {}", adaptive(&behaviour, kind));
     }
-    // Of flows like QUIC within 30 s not all: see `papers/sffc-extensions`.
+    // Not all QUIC-like flows are recognised within 30 s: see `papers/sffc-extensions`.
     assert!(adaptive(&behaviour, "quic") >= 0.25, "{}", adaptive(&behaviour, "quic"));
     assert_eq!([adaptive(&protocol, "quic"), adaptive(&protocol, "liar")], [0.0, 1.0]);
 
@@ -61,7 +61,7 @@ fn behaviour_shows_what_the_protocol_field_does_not() {
     assert_eq!(caught.len(), 2 * behaviour.len());
     assert!(caught.iter().all(|&at| at <= 8.0), "{caught:?}");
 
-    // One that sends 2 Mb/s, with a share of 0.74, had nearly all of it.
+    // A flow that sends 2 Mb/s, with a share of 0.74, got nearly all of it.
     assert!(mbps(&protocol, "liar.2") > 1.9);
     assert!(mbps(&behaviour, "liar.2") < 1.5, "{}", mbps(&behaviour, "liar.2"));
     let tcp = |outcomes: &[Outcome]| -> f64 {

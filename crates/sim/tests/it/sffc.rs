@@ -39,7 +39,7 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
 
 #[test]
 fn what_the_next_link_loses_is_left_to_flows_that_can_use_it() {
-    // Of 10 Mb/s datagrams can use 1; without reports they have half of it.
+    // Datagrams can use 1 of 10 Mb/s; without reports they get half of it.
     let (reporting, silent) = (run(&narrow(SFFC, "")), run(&narrow(SILENT, "")));
     assert!(total(&reporting, "tcp") > 7.0, "{}", total(&reporting, "tcp"));
     assert!(total(&silent, "tcp") < 5.5, "{}", total(&silent, "tcp"));
@@ -99,7 +99,7 @@ fn chain(queue: &str, delay: &str) -> String {
     )
 }
 
-/// What the first hop carries of the datagrams, and what arrives of them, in Mb/s.
+/// The throughput of the datagrams on the first hop, and at the sink, in Mb/s.
 fn first_and_last(outcome: &Outcome) -> [f64; 2] {
     let tcp: u64 = (1..=5).map(|i| flow(outcome, &format!("tcp.{i}")).delivered.bytes.bits()).sum();
     let first = link(outcome, "hop1").sent.bytes.bits() - tcp;
@@ -110,7 +110,7 @@ fn first_and_last(outcome: &Outcome) -> [f64; 2] {
 fn a_cut_travels_from_hop_to_hop() {
     let ([first, last], [silent, _]) =
         (first_and_last(&run(&chain(SFFC, "1ms"))), first_and_last(&run(&chain(SILENT, "1ms"))));
-    // Without reports they have their share of the first hop, a sixth.
+    // Without reports they get their share of the first hop, a sixth.
     assert!(first < 1.4 && silent > 1.6, "{first} with reports, {silent} without");
     assert!(last > 0.8, "{last}");
 }

@@ -54,7 +54,7 @@ fn times_of(pipe: &Pipe, seq: u32) -> Vec<u64> {
 fn without_loss_the_window_doubles_up_to_the_threshold_and_then_grows_by_one() {
     let mut pipe = pipe("ns2-2000", &[("initial_ssthresh", "8p"), ("window", "64p")]);
     pipe.start(u64::MAX);
-    // One look per round trip of 100.8 ms plus serialisation.
+    // One sample per round trip of 100.8 ms plus serialisation.
     let mut seen = Vec::new();
     for round in 0..8 {
         pipe.run(Time::from_millis(50 + 108 * round));
@@ -268,7 +268,7 @@ fn a_shut_window_is_probed_and_opens_again() {
     pipe.receiver.set_reading(false, &mut Nowhere);
     pipe.start(100_000);
     pipe.run(Time::from_secs(10));
-    // Whole segments first, then the probes fill what is left of the buffer.
+    // Whole segments first, then the probes fill the rest of the buffer.
     assert_eq!(pipe.receiver.delivered(), 20_000);
     assert!(pipe.sender.stats().window_probes >= 2);
     let cwnd = pipe.sender.cwnd();
@@ -380,7 +380,7 @@ fn spurious_calls_change_nothing() {
     pipe.with_sender(|sender, now, out| {
         sender.on_timer(now, out);
         sender.start(now, out);
-        // An ACK of what was never sent (RFC 9293 section 3.10.7.4).
+        // An ACK of data that were never sent (RFC 9293 section 3.10.7.4).
         let ack = Segment { ack: 1_000_000_000, flags: Flags::ACK, ..Segment::default() };
         sender.on_segment(now, &ack, out);
     });
@@ -461,7 +461,7 @@ fn ns2_did_the_same_when_it_lost_the_same_packets() {
     assert_eq!(compared, 218);
 }
 
-/// What a hostile network does to one packet, drawn per packet.
+/// The action of a hostile network on one packet, drawn per packet.
 fn fate(stream: &mut Stream) -> Fate {
     match stream.below(100) {
         0..=7 => Fate::Lose,

@@ -92,17 +92,17 @@ fn a_request_that_the_wire_loses_is_repeated() {
 
 #[test]
 fn users_who_come_and_go_leave_nothing_behind() {
-    // 50 at a time on average, of which each loads a page a second or so.
+    // 50 users at a time on average, each of whom loads about a page a second.
     let source = format!(
         "objects = 4, parallel = 2, think = \"1s\", users_per_second = 10, life = \"5s\", {CONSTANT}"
     );
     let outcome = run(&scenario(&source, ""));
     let web = flow(&outcome, "web");
     let all = pages(&outcome);
-    // 600 users who load a page when they come, and 5 s / 1.08 s more: 600 x 5.6, σ of some 5.6 x 35.
+    // 600 users who load a page when they arrive, and 5 s / 1.08 s more: 600 x 5.6, σ of some 5.6 x 35.
     assert!((all.len() as f64 - 3_380.0).abs() < 800.0, "{}", all.len());
     assert!(all.iter().all(|page| page.size.get() == 5_000));
-    // What has come belongs to pages, but for those of users who left while they loaded, at most one each.
+    // The data belong to pages, except at most one page each of users who left while they loaded.
     let extra = goodput(web) - 5_000 * all.len() as u64;
     assert!(extra < 650 * 5_000, "{extra}");
     // No user meets what an earlier one left.

@@ -1,4 +1,4 @@
-//! BBR: what its model promises on paths that it knows nothing of (Cardwell et al. 2016).
+//! BBR: the promises of its model for unknown paths (Cardwell et al. 2016).
 
 use super::{flows, run, windows};
 use crate::common::{dropped, flow, link, throughput};
@@ -25,7 +25,7 @@ fn dips(windows: &[f64]) -> usize {
 
 #[test]
 fn one_flow_fills_the_link_and_leaves_the_queue_nearly_empty() {
-    // Quanta of 2, 4 and 8 segments; three of them are the least that is in the network beyond the path.
+    // Quanta of 2, 4 and 8 segments; at least three of them are in flight beyond the BDP.
     for (rate, rtt, quantum) in [(10, 40, 2.0), (50, 20, 4.0), (100, 80, 8.0)] {
         let outcome = run(&fifo(rate, rtt, 5_000), 5, 45, &flows("b", TCP));
         let (wire, windows) = (link(&outcome, "wire"), windows(&outcome, "b", 5));
@@ -106,8 +106,8 @@ fn paced_segments_do_not_queue() {
 
 #[test]
 fn a_buffer_that_is_too_small_for_a_probe_is_taken_for_a_policer() {
-    // Two windows of twice the path exceed it by far, and the probes by a quarter lose most of what they add. Linux 6.1 loses a
-    // tenth of it; without the long-term rate it is 18 %.
+    // Two windows of twice the BDP exceed the path by far, and probes by a quarter lose most of their
+    // addition. Linux 6.1 loses a tenth of it; without the long-term rate 18 %.
     let start = |name, ms| flows(name, &format!("{TCP}\nstart = \"{ms}ms\""));
     let outcome = run(&fifo(7, 13, 10), 5, 25, &(start("a", 1) + &start("b", 700)));
     let wire = link(&outcome, "wire");

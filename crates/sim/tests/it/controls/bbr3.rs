@@ -55,7 +55,7 @@ fn what_cubic_has_beside_it_hardly_depends_on_the_buffer_and_beside_version_one_
         throughput(&run(&path(buffer), 20, 100, &(cubic + &flows("b", tcp))), "cubic") / RATE
     };
     let all: Vec<_> = [1.0, 2.0, 4.0].map(|buffer| (buffer, seen(ONE, buffer), seen(THREE, buffer))).into();
-    // With 4 BDP, version 1 leaves CUBIC more than half: its window of 2 BDP is the smaller one then.
+    // With 4 BDP, version 1 leaves CUBIC more than half: then its window of 2 BDP is the smaller one.
     let spread = |shares: Vec<f64>| {
         let most = shares.iter().copied().fold(0.0, f64::max);
         most - shares.iter().copied().fold(1.0, f64::min)

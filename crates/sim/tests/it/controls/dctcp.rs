@@ -21,9 +21,10 @@ fn the_window_of_one_flow_falls_by_a_cut_and_a_part_of_another_and_alpha_is_the_
     for (rate, rtt, k) in [(100, 10, 40), (200, 12, 60), (70, 23, 55)] {
         let outcome = run(&step(rate, rtt, k), 5, 25, &flows("d", TCP));
         let wire = link(&outcome, "wire");
-        // W* = C RTT + K. In the paper a mark cuts at once, by W* alpha / 2. Over a round trip, what is sent until the queue is
-        // below K is marked too and makes a second cut, at an alpha that has decayed less. A cut lasts a round in which the
-        // window does not grow: with two, a tooth has W* alpha + 2 rounds, 1 + f of them marked, so W* alpha^2 + 2 alpha = 1 + f.
+        // W* = C RTT + K. In the paper a mark cuts at once, by W* alpha / 2. With a cut over a round trip,
+        // packets sent until the queue is below K are marked too and cause a second cut, at an alpha that has
+        // decayed less. A cut lasts a round in which the window does not grow: with two, a tooth has W* alpha
+        // + 2 rounds, 1 + f of them marked, so W* alpha^2 + 2 alpha = 1 + f.
         let critical = (rate * rtt * 1_000) as f64 / 12_000.0 + k as f64;
         let alpha = |f: f64| ((1.0 + (1.0 + f) * critical).sqrt() - 1.0) / critical;
         let windows = windows(&outcome, "d", 5);

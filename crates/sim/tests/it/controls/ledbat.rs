@@ -52,7 +52,7 @@ fn it_leaves_the_link_to_reno_and_takes_what_reno_leaves() {
     let both = run(&fifo(20, 40, 300), 30, 120, &(flows("l", TCP) + &flows("r", RENO)));
     let (ledbat, reno) = (throughput(&both, "l"), throughput(&both, "r"));
     assert!(reno > 19e6 && ledbat < 0.05 * reno, "{ledbat} and {reno}");
-    // Until 30 s Reno is there, and then the link is LEDBAT's.
+    // Reno sends until 30 s; then the link is LEDBAT's.
     let reno = flows("r", &format!("{RENO}\nstop = \"30s\""));
     let after = run(&fifo(20, 40, 300), 60, 100, &(flows("l", TCP) + &reno));
     assert!(throughput(&after, "l") > 19.9e6, "{}", throughput(&after, "l"));

@@ -11,7 +11,7 @@ fn dualpi2(rate: u64, rtt_ms: u64) -> String {
     format!("rate = \"{rate}Mbit\"\ndelay = \"{}us\"\nqueue = {{ kind = \"dualpi2\" }}", 500 * rtt_ms)
 }
 
-/// The mean time in queues of a flow over a path of so many milliseconds one way, in milliseconds.
+/// The mean queueing delay of a flow over a path with this one-way delay, both in milliseconds.
 fn queueing(outcome: &Outcome, name: &str, delay: f64) -> f64 {
     1e3 * flow(outcome, name).delay.mean.as_secs_f64() - delay
 }

@@ -27,7 +27,7 @@ fn each_flow_keeps_two_to_four_packets_in_the_queue_and_the_link_is_full() {
         for i in 0..n {
             let name = format!("v{i}");
             assert_eq!(flow(&outcome, &name).retransmits, Some(0), "{place}");
-            // Two to four packets of what is in the queue: within a factor of two of each other.
+            // Two to four of the packets in the queue: shares within a factor of two of each other.
             let share = throughput(&outcome, &name) * n as f64 / (rate * 1_000_000) as f64;
             assert!((0.5..=2.0).contains(&share), "{place}, {share}");
             // And in equilibrium the window does not move.

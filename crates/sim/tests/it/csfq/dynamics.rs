@@ -1,4 +1,4 @@
-//! What happens when load changes, and along a path.
+//! Changes of load, and paths of several links.
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Span, Time};
@@ -120,7 +120,7 @@ fn two_bottlenecks_in_a_row_both_divide_fairly() {
         flow long: a -> c, count = 2, source = { kind = cbr, rate = "9Mbit - 3Mbit * i", packet = 1000B, jitter = 5% }
         flow cross: b -> c, source = { kind = cbr, rate = 4Mbit, packet = 1000B, jitter = 5% }
     "#);
-    // Of 5000 packets a flow, let through by chance, ± 4 sqrt(0.75·5000) = 245 are 5 %.
+    // With 5000 packets a flow that pass at random, ± 4 sqrt(0.75·5000) = 245 are 5 %.
     for name in ["long.1", "long.2", "cross"] {
         let share = throughput(&outcome, name) * 3.0 / 4e6;
         assert!((share - 1.0).abs() < 0.06, "{name}: {share}");
@@ -143,7 +143,7 @@ fn behind_the_egress_packets_have_no_label() {
     };
     for egress in [false, true] {
         let mut scenario = scenarios(&text(egress)).remove(0);
-        // A file that says so is refused: a core drops what has no label.
+        // A file with this setting is refused: a core drops packets without a label.
         let core = scenario.links.iter().find(|link| link.name == "y").unwrap().queue.clone();
         scenario.links.iter_mut().find(|link| link.name == "witness").unwrap().queue = core;
         let outcome = run_with(&scenario, 1);

@@ -35,7 +35,7 @@ fn datagrams_within_their_contract_are_all_delivered() {
             assert_eq!(seconds_met(&outcome), 60, "{kind} {marking}");
         }
     }
-    // Without a contract it has a fifth of the link, without CSFQ what is left of an overload by 1.7.
+    // Without a contract the flow gets a fifth of the link, without CSFQ its part of an overload by 1.7.
     for (queue, guarantee) in [("kind = \"mcsfq\"", "0bit"), ("kind = \"fifo\"", "3Mbit")] {
         let outcome = contract(queue, guarantee);
         assert!(seconds_met(&outcome) < 6, "{queue}: {}", seconds_met(&outcome));
@@ -110,7 +110,7 @@ fn guaranteed_rate(queue: &str, source: &str) -> f64 {
 
 #[test]
 fn of_tcp_that_offers_more_the_guaranteed_rate_is_marked() {
-    // One connection, or an aggregate of fifteen, with 7.8 Mb/s or more. Estimates over a second vary by 0.1
+    // One connection, or an aggregate of fifteen, gets at least 7.8 Mb/s. Estimates over a second vary by 0.1
     // Mb/s, the mean of 21 by 0.02.
     for (connections, window) in [(1, 200), (15, 64)] {
         let tcp = format!(

@@ -14,7 +14,7 @@ fn every_second_packet_is_acknowledged_or_one_after_25_ms() {
     assert_eq!((listener.hear(at(2), 2), listener.receiver.next_timer()), (None, Some(at(27))));
     listener.receiver.on_timer(at(27), &mut listener.out);
     let (ack, ranges) = listener.out.acks().pop().unwrap();
-    // It names how long the highest waited.
+    // The ACK reports the delay of the highest packet.
     assert_eq!((ack.delay(), ranges), (Span::from_millis(25), vec![(0, 3)]));
     assert_eq!((listener.receiver.next_timer(), listener.receiver.delivered()), (None, 300));
     let mut prompt = Listener::new(&[("delayed_ack", "off")]);
@@ -43,7 +43,7 @@ fn an_acknowledgment_has_32_ranges_at_most_the_highest_of_all() {
     assert_eq!(last.len(), MAX_RANGES);
     let expected: Vec<_> = (0..MAX_RANGES as u32).map(|k| (398 - 2 * k, 399 - 2 * k)).collect();
     assert_eq!(last, expected);
-    // What is not reported is forgotten: with the gaps between those filled, one range is left.
+    // Unreported ranges are forgotten: when the gaps between the others are filled, one range is left.
     let rest = (0..31).filter_map(|k| listener.hear(at(300), 337 + 2 * k)).last().unwrap();
     assert_eq!(rest, [(336, 399)]);
 }

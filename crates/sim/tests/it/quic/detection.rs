@@ -34,12 +34,12 @@ fn a_packet_is_lost_when_the_third_after_it_is_acknowledged_and_its_data_leave_i
     // Section 6.1.1: 2 is less than kPacketThreshold after 0.
     assert_eq!(script.ack(at(210), &[(1, 2)]), []);
     assert_eq!(script.sender.stats().lost, 0);
-    // 3 is not. Nothing new waits: what leaves is the data of 0 in packet 10.
+    // Packet 3 is not. No new data wait: the data of 0 leave in packet 10.
     let sent = script.ack(at(215), &[(1, 3)]);
     assert_eq!(sent, [(10, 0, 1_431)]);
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.retransmits, stats.recoveries), (1, 1, 1));
-    // Numbers go on, whatever they carry.
+    // Numbers continue, whatever the content.
     script.ack(at(320), &[(1, 10)]);
     assert_eq!((script.supply(at(321), 1)[0].0, script.sender.in_flight()), (11, 1));
 }
@@ -86,7 +86,7 @@ fn without_an_acknowledgment_two_packets_leave_after_each_probe_timeout_which_do
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.recoveries, script.sender.cwnd()), (0, 0, 10.0));
     assert_eq!((stats.probe_timeouts, stats.retransmits), (3, 6));
-    // An acknowledgment ends backoff: the next timeout is one period after what is sent then.
+    // An acknowledgment ends backoff: the next timeout is one period after the next transmission.
     script.ack(at(3_100), &[(6, 7)]);
     assert_eq!(script.sender.in_flight(), 0);
     script.supply(at(4_000), 1);
@@ -117,8 +117,8 @@ fn the_handshake_is_sent_again_after_a_second_and_its_answer_is_timed_by_its_num
     assert_eq!(script.supply(at(3_100), 1), [(0, 0, 1_431)]);
 }
 
-/// Packet 0 is acknowledged, and 1 to 6 leave 200 ms apart from 0.4 s on, of which `ranges` are acknowledged at 1.5 s. The probe timeout
-/// is 100 + 4 · 28.125 + 25 ms then: three of them are 712.5 ms.
+/// Packet 0 is acknowledged, and 1 to 6 leave 200 ms apart from 0.4 s on, of which `ranges` are acknowledged
+/// at 1.5 s. The probe timeout is then 100 + 4 · 28.125 + 25 ms: three of them are 712.5 ms.
 fn six_in_a_second(ranges: &[(u32, u32)]) -> Script {
     let mut script = Script::open(&[]);
     script.supply(at(200), 1);
@@ -158,7 +158,7 @@ fn a_packet_that_was_only_late_is_counted_and_not_sent_again_if_there_is_time() 
     let mut script = Script::open(&[]);
     script.supply(at(100), 10);
     script.wait(at(199));
-    // 0 and 1 are taken for lost; the window is 5, with 5 in flight, and recovery lets one packet out.
+    // 0 and 1 are presumed lost; the window is 5, with 5 in flight, and recovery lets one packet out.
     let sent = script.ack(at(210), &[(2, 4)]);
     assert_eq!(sent, [(10, 0, 1_431)]);
     // Both arrive after all: neither is sent again any more.
@@ -175,10 +175,10 @@ fn a_packet_that_was_only_late_opens_the_window_of_flow_control_at_once() {
     let mut script = Script::open(&[("window", "5724B")]);
     let first = script.supply(at(100), 100).len();
     assert_eq!(first + script.wait(at(199)).len(), 4);
-    // 0 is taken for lost: its data leave again, and nothing new may.
+    // 0 is presumed lost: its data leave again, and new data may not.
     assert_eq!(script.ack(at(215), &[(1, 3)]), [(4, 0, 1_431)]);
     script.wait(at(240));
-    // It arrives after all, and all that was sent is in order.
+    // It arrives after all, and all data sent are in order.
     assert_eq!(script.ack(at(240), &[(0, 3)]), [(5, 5_724, 1_431)]);
     assert_eq!((script.sender.stats().spurious, script.sender.in_flight()), (1, 2));
 }
@@ -228,7 +228,7 @@ fn time_in_which_the_window_is_not_used_does_not_count_for_cubic() {
     let mut script = Script::open(&[("algorithm", "cubic")]);
     script.supply(at(100), 20);
     script.wait(at(199));
-    // 0 is lost: 0.7 of 10 are left. An ACK of what was sent then begins an epoch.
+    // 0 is lost: 0.7 of 10 are left. An ACK of a later packet begins an epoch.
     script.ack(at(210), &[(1, 9)]);
     script.wait(at(300));
     script.ack(at(320), &[(1, 16)]);
@@ -259,7 +259,7 @@ fn marks_halve_the_window_once_a_round_trip() {
     script.wait(at(199));
     script.ack_with(at(205), &[(0, 1)], Span::ZERO, 1);
     assert_eq!(script.sender.cwnd(), 5.0);
-    // Another mark on what was sent before: the same congestion. No mark: none.
+    // Another mark on an earlier packet: the same congestion. No mark: none.
     script.ack_with(at(206), &[(0, 3)], Span::ZERO, 2);
     script.ack_with(at(207), &[(0, 5)], Span::ZERO, 2);
     assert_eq!((script.sender.cwnd(), script.sender.stats().ecn_reductions), (5.0, 1));
@@ -278,7 +278,7 @@ fn an_acknowledgment_of_what_was_never_sent_means_nothing() {
     let mut script = ten();
     assert_eq!(script.ack(at(210), &[(10, 10), (0, 8)]), []);
     assert_eq!(script.sender.in_flight(), 10);
-    // One that names nothing new moves no timer.
+    // An ACK without new ranges restarts no timer.
     script.ack(at(211), &[(0, 9)]);
     let timer = script.sender.next_timer();
     script.ack(at(212), &[(0, 9)]);

@@ -1,4 +1,4 @@
-//! What connections carry: against formulas, and against TCP with the same congestion control.
+//! The goodput of connections: against formulas, and against TCP with the same congestion control.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -221,7 +221,8 @@ fn over_a_link_that_reorders_fixed_thresholds_cost_most_of_the_window() {
     let other = over(wire, 60, &[("f", &tcp("cubic"))]);
     let ratio = throughput(&one, "f") / throughput(&other, "f");
     assert!(ratio < 0.2, "{ratio}");
-    // With more packets of patience, that of time is left: an eighth of a round trip, more than packets are late.
+    // With a large packet threshold, the time threshold remains: an eighth of a round trip, more than packets
+    // are late.
     let patient = over(wire, 60, &[("f", "quic = { packet_threshold = 100 }")]);
     assert!(link(&patient, "wire").utilisation > 0.99);
 }

@@ -11,7 +11,7 @@ use apportion_sim::quic::{Ack, Packet, PacketSink, Receiver, Sender, Stream};
 /// The round trip of the handshake.
 pub const RTT: Span = Span::from_millis(100);
 
-/// What an end sent: packets with the ranges that they have no room for, and sizes.
+/// The packets that an end sent, with further ranges and sizes.
 #[derive(Default)]
 pub struct Outbox(pub Vec<(Packet, Vec<Range>, Bytes, Ecn)>);
 
@@ -61,7 +61,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// That of a connection of which nothing is answered yet.
+    /// A connection that has got no answer yet.
     pub fn start(changes: &[(&str, &str)]) -> Self {
         let mut script = Self { sender: Sender::new(params(changes)), out: Outbox::default(), acks: 0 };
         script.sender.start(Time::ZERO, &mut script.out);
@@ -69,7 +69,7 @@ impl Script {
         script
     }
 
-    /// With nothing to send yet.
+    /// An open connection without data to send.
     pub fn open(changes: &[(&str, &str)]) -> Self {
         let mut script = Self::start(changes);
         script.sender.on_packet(Time::ZERO + RTT, &Packet::Accept(0), &[], &mut script.out);
@@ -77,13 +77,13 @@ impl Script {
         script
     }
 
-    /// The application hands over so many full packets.
+    /// The application supplies this number of full packets.
     pub fn supply(&mut self, now: Time, packets: u64) -> Vec<(u32, u64, u16)> {
         self.sender.supply(now, 1_431 * packets, &mut self.out);
         self.out.data()
     }
 
-    /// Packets of these ranges, from and up to and with, are acknowledged, the highest first. Returns what is sent then.
+    /// Acknowledges packets of these ranges, ends included, the highest first. Returns the packets sent then.
     pub fn ack(&mut self, now: Time, ranges: &[(u32, u32)]) -> Vec<(u32, u64, u16)> {
         self.ack_with(now, ranges, Span::ZERO, 0)
     }
@@ -102,7 +102,7 @@ impl Script {
         self.out.data()
     }
 
-    /// Calls timers up to `until`. Returns what is sent, with the times.
+    /// Runs timers up to `until`. Returns the packets sent, with the times.
     pub fn wait(&mut self, until: Time) -> Vec<(Time, u32)> {
         let mut sent = Vec::new();
         while let Some(now) = self.sender.next_timer().filter(|&now| now <= until) {
@@ -113,7 +113,7 @@ impl Script {
     }
 }
 
-/// A receiver of which a test sees every acknowledgment.
+/// A receiver whose acknowledgments a test sees.
 pub struct Listener {
     pub receiver: Receiver,
     pub out: Outbox,

@@ -91,7 +91,8 @@ fn a_syn_that_is_lost_asks_once_more_and_then_for_nothing() {
     assert_eq!(pipe.acks[0].1.flags, Flags::SYN | Flags::ACK);
 }
 
-/// The marked share of segments as a receiver of `algorithm` says it over a path that loses half of its ACKs, over what it was.
+/// The ratio of the marked share of segments as a receiver of `algorithm` reports it, over a path that loses
+/// half of its ACKs, to the actual one.
 fn seen(algorithm: &str, share: f64) -> f64 {
     let params =
         Arc::new(params("linux", &[("algorithm", algorithm), ("syn", "false"), ("quick_acks", "0")]));

@@ -33,7 +33,7 @@ pub enum Supply {
     Every(u64, Span),
 }
 
-/// What one of the two simulators did.
+/// The results of one of the two simulators.
 #[derive(Default)]
 pub struct Run {
     /// Packets offered to the link: seconds, and sequence number in packets.
@@ -78,7 +78,7 @@ fn read_case(line: &str) -> Result<Case, Failure> {
     })
 }
 
-/// Runs our TCP. The link is that of forced-loss.tcl.
+/// Runs this project's TCP. The link is that of forced-loss.tcl.
 pub fn simulate(case: &Case) -> Result<Run, Failure> {
     let mut params = TcpParams::profile(&case.profile).ok_or("no such profile")?;
     params.set("algorithm", &case.algorithm)?;

@@ -281,7 +281,7 @@ fn each_ack_of_a_dctcp_receiver_is_for_marked_segments_or_for_others() {
     for (n, &echoed) in echoes.iter().enumerate() {
         assert_eq!(echoed, marked(n + 1), "segment {n}");
     }
-    // What changes the state is acknowledged at once, and not with the segment after it.
+    // A segment that changes the state is acknowledged at once, and not with the next segment.
     for n in [300, 305, 311, 312, 320, 322, 331, 332] {
         assert!(pipe.acks.iter().any(|(_, ack)| ack.ack == 2 + 1_448 * n), "segment {n}");
     }
@@ -298,7 +298,8 @@ fn a_mark_lowers_the_window_segment_by_segment_over_a_round_trip() {
         let (window, begins) = (pipe.trace[at].cwnd, pipe.trace[at + 1]);
         let target = begins.ssthresh;
         assert!(window - target > 10.0, "{algorithm}: {window} to {target}");
-        // What was sent before is delivered in a round trip: a segment for each ACK, of which target / window are sent.
+        // Data sent before are delivered in a round trip: a segment for each ACK, of which target / window
+        // are sent.
         let falls = pipe.trace[at + 1..].iter().take_while(|now| now.cwnd <= window).take(window as usize);
         for (delivered, now) in (1..).zip(falls) {
             let expected = window - f64::from(delivered) * (window - target) / window;
@@ -334,7 +335,7 @@ fn all_packets_of_dctcp_are_ecn_capable_and_of_others_new_data_alone() {
         let (data, sent) = capable(pipe.carried().map(|(_, ecn)| ecn).collect());
         let (acks, answers) = capable(pipe.answered().map(|(_, ecn)| ecn).collect());
         assert_eq!(pipe.sender.stats().retransmits, 1, "{algorithm}");
-        // Without the SYN and what is sent again.
+        // Without the SYN and retransmissions.
         assert_eq!((data, acks), if all { (sent, answers) } else { (sent - 2, 0) }, "{algorithm}");
     }
 }

@@ -12,7 +12,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
 use apportion_sim::tcp::{Receiver, Segment, SegmentSink, Sender};
 
-/// What happens to a packet that the sender offers to the link.
+/// The fate of a packet that the sender offers to the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     Pass,
@@ -26,7 +26,7 @@ pub enum Fate {
 /// Decides about the packet with this ordinal.
 pub type Judge = Box<dyn FnMut(usize, &Segment) -> Fate>;
 
-/// What a sender looked like after something happened to it.
+/// The state of a sender after an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
     pub at: Time,
@@ -58,7 +58,7 @@ pub struct Pipe {
     packets: Vec<(bool, Segment, Ecn)>,
 }
 
-/// What an endpoint sends during one call.
+/// The segments that an endpoint sends during one call.
 #[derive(Default)]
 pub struct Outbox(Vec<(Segment, Bytes, Ecn)>);
 
@@ -117,7 +117,7 @@ impl Pipe {
         self.packets.iter().filter(|(to_receiver, ..)| *to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
 
-    /// The same of the receiver's end.
+    /// The segments of the receiver's end.
     pub fn answered(&self) -> impl Iterator<Item = (Segment, Ecn)> {
         self.packets.iter().filter(|(to_receiver, ..)| !*to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
