@@ -1,10 +1,10 @@
 //! Admission control: a guarantee is admitted only if every link on the path can keep it.
 //!
-//! Pelsser, De Cnodder 2002, section 4: the guarantees of the flows that cross a link add up to its rate at
-//! most. That is decided when guarantees are given, by the rates of that moment: at the start, and whenever a
-//! change raises one. It counts whether or not the flow sends at the time. A link that slows down later
-//! breaks promises that were possible when they were made; a scenario may study that. Links whose queues know
-//! nothing of guarantees count as well, because what flows are entitled to holds for every queue.
+//! Pelsser, De Cnodder 2002, section 4: the sum of guarantees of the flows that cross a link is at most its
+//! rate. The check takes place when guarantees are given, at the present rates: at the start, and whenever a
+//! change raises one. A guarantee counts whether or not the flow sends at the time. A link that slows down
+//! later breaks guarantees that were possible when they were given; a scenario may study that. Links whose
+//! queues do not know guarantees count as well, because entitlements hold for every queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::text::join;
 /// Maximum number of groups of flows that a message lists.
 const LISTED: usize = 5;
 
-/// Refuses guarantees of flows that cross a link whose queue isolates hosts, at the start or later: it divides among
-/// hosts, and those have none.
+/// Refuses guarantees of flows that cross a link whose queue isolates hosts, at the start or later: such a
+/// queue divides among hosts, which have no guarantees.
 pub(crate) fn check_isolation(
     links: &[Link],
     flows: &[Flow],
@@ -57,8 +57,8 @@ pub(crate) fn check_isolation(
     }
 }
 
-/// Refuses what is guaranteed beyond the rates of links at the start. `root` is the file, to name the key
-/// that guarantees most of it.
+/// Refuses guarantees that exceed the rates of links at the start. `root` is the file, to name the key with
+/// the largest guarantee.
 pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems: &mut Problems) {
     let rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
     let guarantees: Vec<Rate> = flows.iter().map(|flow| flow.guarantee).collect();
@@ -70,7 +70,7 @@ pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems:
     }
 }
 
-/// Refuses changes that raise a guarantee beyond the rate that a link has then. All changes of one instant
+/// Refuses changes that raise a guarantee beyond the present rate of a link. All changes of one instant
 /// count, so that a guarantee can pass from one flow to another.
 pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], problems: &mut Problems) {
     let mut rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
@@ -102,7 +102,7 @@ pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], 
     }
 }
 
-/// The links on which more is guaranteed than they carry, with the sums.
+/// The links whose guarantees exceed their rates, with the sums.
 fn exceeded(links: &[Link], rates: &[Rate], flows: &[Flow], guarantees: &[Rate]) -> Vec<(usize, Rate)> {
     let rates: Vec<f64> = rates.iter().map(|rate| rate.as_bit() as f64).collect();
     let given = flows.iter().zip(guarantees).filter(|(_, guarantee)| **guarantee > Rate::ZERO);
@@ -145,7 +145,7 @@ impl<'a> Crossing<'a> {
     }
 }
 
-/// The guarantees as text, such as "6Mbit to `video`, 5Mbit to `bulk`".
+/// The guarantees as text, for example "6Mbit to `video`, 5Mbit to `bulk`".
 pub(crate) fn listed(given: &[(&str, Rate)]) -> String {
     let mut whom: Vec<String> =
         given.iter().take(LISTED).map(|(name, sum)| format!("{sum} to `{name}`")).collect();

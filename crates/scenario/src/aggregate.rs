@@ -1,9 +1,9 @@
 //! Aggregation: a transmitter that sends several packets each time it gets the medium, as Wi-Fi does.
 //!
-//! An abstraction of the A-MPDUs of 802.11n and later (IEEE 802.11-2016, section 9.7). Once it has the medium, the transmitter
-//! takes packets from the queue for one aggregate, up to a number, a size and an airtime. That costs a fixed time for access, in which
-//! no byte is sent, and the bytes of the packets with their MAC headers at the rate of the link. All of them arrive
-//! together. So n packets of l bytes take
+//! An abstraction of the A-MPDUs of 802.11n and later (IEEE 802.11-2016, section 9.7). Once it has the
+//! medium, the transmitter takes packets from the queue for one aggregate, up to a number, a size and an
+//! airtime. An aggregate takes a fixed time for access, in which no byte is sent, and the time of the packets
+//! with their MAC headers at the rate of the link. All packets arrive together. So n packets of l bytes take
 //!
 //! T = overhead + 8 n (l + header) / rate,
 //!
@@ -19,9 +19,10 @@ use crate::problem::Problems;
 
 /// The largest A-MPDU: that of 802.11ac, 2^20 - 1 bytes.
 pub(crate) const MAX_BYTES: Bytes = Bytes::new(1_048_575);
-/// The most that is added to a packet. Chosen: that of a packet.
+/// Maximum of bytes added to a packet. Chosen: the maximum of a packet.
 const MAX_HEADER: Bytes = Bytes::new(65_535);
-/// The highest probability that an aggregate is sent again. Chosen: ten times in the mean; beyond that no link works.
+/// The highest probability that an aggregate is sent again. Chosen: ten times on average; beyond that no link
+/// works.
 const MAX_RETRY: f64 = 0.9;
 
 params! {
@@ -45,7 +46,7 @@ params! {
 }
 
 impl Aggregate {
-    /// What the table under `aggregate` says; `None` if it is refused.
+    /// Reads the table under `aggregate`; `None` if it is refused.
     pub(crate) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Self> {
         let aggregate = fields.read(Self::from_args, 1, problems)?;
         let refused = [
@@ -63,7 +64,7 @@ impl Aggregate {
         refused.iter().all(|(_, is_refused, _)| !is_refused).then_some(aggregate)
     }
 
-    /// How many packets of `size` one holds at `rate`.
+    /// The number of packets of `size` in one aggregate at `rate`.
     #[must_use]
     pub fn packets_of(&self, size: Bytes, rate: Rate) -> u64 {
         let each = (size + self.header).get().max(1);
@@ -71,13 +72,14 @@ impl Aggregate {
         u64::from(self.packets).min(self.bytes.get() / each).min(by_time).max(1)
     }
 
-    /// The time of so many packets of `size` at `rate`, sent once.
+    /// The time of `packets` packets of `size` at `rate`, sent once.
     #[must_use]
     pub fn time(&self, packets: u64, size: Bytes, rate: Rate) -> Span {
         self.overhead + rate.time_for(Bytes::new(packets.saturating_mul((size + self.header).get())))
     }
 
-    /// What of `rate` is left for packets of `size` that always wait: n l / T, less what is sent again.
+    /// The rate that is left for packets of `size` in a queue that never empties: n l / T, less
+    /// retransmissions.
     #[must_use]
     pub fn capacity(&self, size: Bytes, rate: Rate) -> Rate {
         let packets = self.packets_of(size, rate);
@@ -92,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// The scenario's links `x` and `x.back`, where `x` says this.
+    /// The scenario's links `x` and `x.back`, where `x` has these keys.
     fn load(link: &str) -> Result<[Option<Aggregate>; 2], Vec<String>> {
         let text = format!(
             "seed = 1\nstop = \"9s\"\ndefaults.link.aggregate = {{ packets = 8 }}\n\

@@ -44,7 +44,7 @@ pub(crate) fn build(
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
     let mut network = ready.flatten().unwrap_or_default();
-    // With the topology unknown, a change to one of its links would be taken for a link without ends.
+    // If the topology is unknown, a change to one of its links would look like a link without ends.
     if let Some(table) = declared_links(&fields, problems).filter(|_| complete) {
         network.links(table, &defaults, problems);
     }
@@ -67,7 +67,7 @@ pub(crate) fn build(
     if complete && problems.is_empty() {
         resolve(&mut links, of_flows, &flows, problems);
     }
-    // Changes name links and flows; with some of them missing, complaints about names would be false.
+    // Changes name links and flows; if some of them are missing, errors about names would be wrong.
     let sound = problems.is_empty();
     let changes = match fields.item("change") {
         Some(item) if sound => changes::read(item, &links, &flows, &defaults.catalog, problems),
@@ -119,7 +119,7 @@ fn named_tables<'a>(
     table
 }
 
-/// Gives links what goes by flows.
+/// Resolves the settings of links that refer to flows.
 fn resolve(links: &mut [Link], of_flows: Vec<OfFlows>, flows: &[Flow], problems: &mut Problems) {
     for (at, OfFlows { lost, queue }) in (0..).zip(of_flows) {
         let queue = queue.of_link(LinkId(at), links, flows, problems);
@@ -168,7 +168,7 @@ fn read_flows<'a>(fields: &Fields<'a>, builder: &mut Builder<'a>, problems: &mut
     }
 }
 
-/// Those that flows name. If flows were refused, their customers would seem to have none.
+/// The customers that flows name. If flows were refused, their customers would seem to have none.
 fn read_customers(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems) -> Vec<Customer> {
     if !problems.is_empty() {
         return Vec::new();
@@ -188,7 +188,7 @@ fn read_sample(fields: &Fields<'_>, stop: Time, problems: &mut Problems) -> Span
     sample
 }
 
-/// Chosen: a second in steps of 10 us; each flow and link keeps a number for each.
+/// Maximum of samples. Chosen: a second in steps of 10 us; each flow and link keeps a number for each.
 const MAX_SAMPLES: u64 = 100_000;
 
 /// 1, 2 or 5 times a power of ten nanoseconds that gives at most 600 samples: as many as a figure shows.

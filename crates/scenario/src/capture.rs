@@ -1,7 +1,8 @@
 //! Packet captures: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), in either byte order.
 //!
-//! Of each frame that carries an IP packet the time and the size are kept. What cannot be replayed is left out, counted and named.
-//! Lengths are checked against the bytes that are there, so that memory is bounded by the size of the file.
+//! The time and the size of each frame with an IP packet are kept. Frames that cannot be replayed are left
+//! out, counted and named. Lengths are checked against the bytes of the file, so that its size bounds the
+//! memory.
 
 mod link;
 
@@ -14,26 +15,27 @@ use apportion_core::units::{Bytes, Span};
 use crate::files::{FileError, MAX_RECORDS};
 use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 
-/// Most bytes that are kept of a frame: MAXIMUM_SNAPLEN of libpcap. A larger length is damage.
+/// Maximum captured bytes of a frame: MAXIMUM_SNAPLEN of libpcap. A larger length means damage.
 const MAX_KEPT: usize = 262_144;
 /// Latest time, in nanoseconds since 1970: in the year 2116, so that sums with times of a run fit 64 bits.
 const LATEST: u64 = 1 << 62;
 
-/// What can be replayed of a capture.
+/// The packets of a capture that can be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// Time since the first packet and size of each packet from the network layer on, ascending in time.
     pub packets: Arc<[(Span, Bytes)]>,
-    /// What is left out, and what is taken for what is not there: one sentence each.
+    /// Packets that were left out, and assumptions about missing data: one sentence each.
     pub remarks: Vec<String>,
 }
 
 impl Capture {
-    /// Reads a capture. The size of a packet is the length that its IP header says, or, where the header was not kept or
-    /// offloading left it zero, that of the frame on the wire without its link-layer header.
+    /// Reads a capture. The size of a packet is the length in its IP header, or, if the header was not
+    /// captured or offloading left it zero, the length of the frame on the wire without its link-layer
+    /// header.
     ///
     /// # Errors
-    /// It is no capture, holds no packet that can be replayed, or one that is larger than a packet can be.
+    /// If it is no capture, holds no packet that can be replayed, or one larger than a packet can be.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let mut frames = Frames::default();
         let order = |magic| order_of(bytes, magic);
@@ -51,7 +53,7 @@ impl Capture {
     }
 }
 
-/// In which order the first four bytes are this number.
+/// The byte order in which the first four bytes are this number.
 fn order_of(bytes: &[u8], magic: u32) -> Option<Order> {
     [Order::Little, Order::Big].into_iter().find(|order| order.u32(bytes, 0) == Some(magic))
 }
@@ -84,19 +86,19 @@ impl Order {
     }
 }
 
-/// How a capture ends.
+/// The end of a capture.
 #[derive(Clone, Copy)]
 enum End {
     Whole,
     /// The file ends within a record.
     Cut,
-    /// A length is not one that a record has, so that nothing behind it can be found.
+    /// A length is invalid for a record, so the records after it cannot be found.
     Damaged,
 }
 
-/// Reads the records of a pcap file, whose fractions of seconds are of this many nanoseconds.
+/// Reads the records of a pcap file, with fractions of seconds in units of this many nanoseconds.
 fn pcap(bytes: &[u8], order: Order, unit: u64, frames: &mut Frames) -> Result<End, FileError> {
-    // The upper half of the word says how long the frame check sequence is.
+    // The upper half of the word holds the length of the frame check sequence.
     let Some(link) = order.u32(bytes, 20).map(|word| word as u16) else { return Ok(End::Cut) };
     let mut rest = &bytes[24..];
     while !rest.is_empty() {
@@ -116,14 +118,15 @@ fn pcap(bytes: &[u8], order: Order, unit: u64, frames: &mut Frames) -> Result<En
     Ok(End::Whole)
 }
 
-/// Block types of pcapng, draft-ietf-opsawg-pcapng section 11.1. That of sections is the same in both byte orders.
+/// Block types of pcapng, draft-ietf-opsawg-pcapng section 11.1. The type of sections is the same in both
+/// byte orders.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Reads the blocks of a pcapng file. Those that hold no packets are skipped.
+/// Reads the blocks of a pcapng file. Blocks without packets are skipped.
 fn pcapng(bytes: &[u8], frames: &mut Frames) -> Result<End, FileError> {
     let mut order = Order::Little;
     let mut interfaces: Vec<Interface> = Vec::new();
@@ -139,7 +142,7 @@ fn pcapng(bytes: &[u8], frames: &mut Frames) -> Result<End, FileError> {
             interfaces.clear();
         }
         let Some(length) = order.len(rest, 4) else { return Ok(End::Cut) };
-        // As Wireshark does: some writers leave the padding out of the length.
+        // Like Wireshark: some writers leave the padding out of the length.
         let Some(padded) = length.checked_next_multiple_of(4).filter(|_| length >= 12) else {
             return Ok(End::Damaged);
         };
@@ -164,7 +167,7 @@ fn pcapng(bytes: &[u8], frames: &mut Frames) -> Result<End, FileError> {
                 match interfaces.get(index) {
                     Some(interface) => {
                         let time = interface.time(u64::from(high) << 32 | u64::from(low));
-                        // One that does not fit is refused as any other that is too late.
+                        // A time that does not fit is refused like others that are too late.
                         frames.add(Some(time.unwrap_or(u64::MAX)), interface.link, wire, data)?;
                     }
                     None => frames.skip(Odd::NoInterface),
@@ -175,7 +178,7 @@ fn pcapng(bytes: &[u8], frames: &mut Frames) -> Result<End, FileError> {
                 match interfaces.first() {
                     Some(interface) => {
                         let kept = wire.min(interface.snap) as usize;
-                        // What is beyond is padding.
+                        // The bytes beyond are padding.
                         let data = &body[4..];
                         frames.add(None, interface.link, wire, &data[..kept.min(data.len())])?;
                     }
@@ -189,12 +192,12 @@ fn pcapng(bytes: &[u8], frames: &mut Frames) -> Result<End, FileError> {
     Ok(End::Whole)
 }
 
-/// What a section says of an interface.
+/// An interface of a section.
 struct Interface {
     link: u16,
-    /// Most bytes that are kept of a frame.
+    /// Maximum captured bytes of a frame.
     snap: u32,
-    /// `if_tsresol`: with the highest bit, the negative power of two that times are in, else of ten.
+    /// `if_tsresol`: the unit of times as a negative power of two, if the highest bit is set, else of ten.
     resolution: u8,
     /// `if_tsoffset`, in seconds.
     offset: i64,
@@ -269,15 +272,15 @@ impl fmt::Display for Odd {
 struct Frames {
     /// Nanoseconds since 1970 and size, in the order of the file.
     packets: Vec<(u64, Bytes)>,
-    /// How many there were, with those that are skipped.
+    /// Number of frames, including those that are skipped.
     count: usize,
-    /// How many of each kind are skipped, and the number of the first.
+    /// Number of skipped frames of each kind, and the number of the first.
     odd: BTreeMap<Odd, (usize, usize)>,
-    /// How many have a time before that of the packet in front of them.
+    /// Number of packets with a time before that of their predecessor.
     back: usize,
     /// Packets without a time.
     timeless: usize,
-    /// Those of them that no packet with a time is in front of.
+    /// Number of these before the first packet with a time.
     leading: usize,
 }
 
@@ -287,9 +290,9 @@ impl Frames {
         self.odd.entry(odd).or_insert((0, self.count)).0 += 1;
     }
 
-    /// Adds a frame of `wire` bytes, of which `data` is what was kept.
+    /// Adds a frame of `wire` bytes, of which `data` was captured.
     fn add(&mut self, time: Option<u64>, link: u16, wire: u32, data: &[u8]) -> Result<(), FileError> {
-        // What was kept was there, whatever else is said.
+        // Captured bytes existed, whatever the length field says.
         let wire = u64::from(wire).max(data.len() as u64);
         let size = match link::packet_size(link, wire, data) {
             Ok(size) if size < UDP_HEADER => Err(Odd::Short),
@@ -363,7 +366,7 @@ impl Frames {
         Ok(Capture { packets: packets.collect(), remarks })
     }
 
-    /// What is skipped, in one sentence.
+    /// The sentence about skipped frames.
     fn left_out(&self) -> Option<String> {
         let skipped: usize = self.odd.values().map(|(count, _)| count).sum();
         let each =

@@ -28,11 +28,11 @@ pub(crate) struct Placed {
     pub at: Time,
     pub to: Setting,
     pub place: Place,
-    /// In the order of the file, from 1.
+    /// Number in the order of the file, from 1.
     pub number: usize,
 }
 
-/// Reads the list `change`, in the order of time, then of what is changed.
+/// Reads the list `change`, sorted by time, then by setting.
 pub(crate) fn read(
     item: &Item,
     links: &[Link],
@@ -77,7 +77,7 @@ pub(crate) fn read(
     changes.into_iter().map(|Placed { at, to, .. }| Change { at, to }).collect()
 }
 
-/// Refuses targets of flows that are greedy to the end: only the queues of real-rate flows have one.
+/// Refuses targets of flows that stay greedy: only the queues of real-rate flows have one.
 pub(crate) fn check_targets(flows: &[Flow], changes: &[Change], root: &Fields<'_>, problems: &mut Problems) {
     let is_real_rate = |at: usize, flow: &Flow| {
         let becomes =
@@ -101,7 +101,7 @@ pub(crate) fn check_targets(flows: &[Flow], changes: &[Change], root: &Fields<'_
     }
 }
 
-/// How the new value of what `set` names is written.
+/// The kind of the new value for the setting that `set` names.
 pub(crate) fn kind_of(set: &str) -> Kind {
     match set.rsplit_once('.').map(|(_, key)| key) {
         Some("rate" | "guarantee") => Kind::Rate,
@@ -126,7 +126,7 @@ fn refuse_twice(changes: &[Placed], problems: &mut Problems) {
     }
 }
 
-/// By what is changed.
+/// The order of settings.
 fn order(a: &Setting, b: &Setting) -> Ordering {
     const fn rank(setting: &Setting) -> (u8, usize) {
         match setting {
@@ -163,7 +163,7 @@ fn link(
         fields.refuse("set", format!("there is no link `{name}`{guess}"), problems);
         return Err(());
     };
-    // All of a group are alike in these.
+    // All members of a group have the same values here.
     let id = ids[0];
     if let Some(group) = links[id.index()].group.as_ref().filter(|_| ids.len() == 1)
         && !["rate", "delay", "loss"].contains(&key)
@@ -217,7 +217,7 @@ fn link(
     changed.map_err(|message| fields.refuse("to", message, problems))
 }
 
-/// For a flow or all members of a group. An error names the key it is about.
+/// A setting of a flow, or of all members of a group. An error names the key it is about.
 fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>, (&'static str, String)> {
     let one = position(flows, name, |flow| &flow.name).map(|at| vec![at]);
     let members = one.unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use crate::problem::{Problems, did_you_mean};
 use crate::text::join;
 
 impl Scenario {
-    /// Whether a queue divides by its own classes, at some time: then nothing else says what flows are due.
+    /// Whether a queue divides by its own classes at any time: then the scenario defines no entitlements.
     pub(crate) fn has_classes(&self) -> bool {
         let later = self.changes.iter().filter_map(|change| match &change.to {
             Setting::LinkQueue(_, queue) => Some(queue.as_ref()),
@@ -23,7 +23,7 @@ impl Scenario {
     }
 }
 
-/// Refuses flows over queues with classes that belong to none of them, at the start or after a change.
+/// Refuses flows over queues with classes that belong to none of these, at the start or after a change.
 pub(crate) fn check(
     links: &[Link],
     flows: &[Flow],
@@ -86,7 +86,7 @@ mod tests {
     fn flows_belong_to_classes_by_their_customers() {
         let scenario = load(CLASSES, "customer = \"web\"").unwrap();
         assert_eq!(scenario.links[0].queue.classes().map(|classes| classes.leaves), Some(vec!["web"]));
-        // The way back of acknowledgements has a queue of its own.
+        // The return path of acknowledgements has a queue of its own.
         assert!(load(&CLASSES.replace("\"1Mbit\"", "\"1Mbit\", others = true"), "").is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! Customers: bandwidth is divided among them first, then among the flows of each.
+//! Customers: bandwidth is divided among customers first, then among the flows of each.
 
 use std::sync::Arc;
 
@@ -14,43 +14,44 @@ use crate::tables::CUSTOMER;
 use crate::text::join;
 
 impl Scenario {
-    /// Whose a flow is, as disciplines number customers: those of [`Scenario::customers`] from 1 on.
+    /// The customer of a flow, as disciplines number customers: those of [`Scenario::customers`] from 1 on.
     #[must_use]
     pub fn customer_of(&self, flow: &Flow) -> CustomerId {
         number(&self.customers, flow.customer.as_deref())
     }
 
-    /// Weights by that number. That of all flows without a customer is 1.
+    /// Weights by number of the customer. All flows without a customer have weight 1 together.
     #[must_use]
     pub fn customer_weights(&self) -> Vec<Weight> {
         weights(&self.customers)
     }
 
-    /// Names by that number, which classes may have. All flows without a customer have an empty one.
+    /// Names by number of the customer, which classes may refer to. The name for flows without a customer is
+    /// empty.
     #[must_use]
     pub fn customer_names(&self) -> Vec<String> {
         names(&self.customers)
     }
 }
 
-/// Names by that number. All flows without a customer have an empty one.
+/// Names by number of the customer. The name for flows without a customer is empty.
 pub(crate) fn names(customers: &[Customer]) -> Vec<String> {
     [String::new()].into_iter().chain(customers.iter().map(|customer| customer.name.clone())).collect()
 }
 
-/// The number of the customer of this name, where those that are sorted by name count from 1 on.
+/// The number of the customer of this name, in a list sorted by name that counts from 1.
 pub(crate) fn number(customers: &[Customer], name: Option<&str>) -> CustomerId {
     let at = name.and_then(|name| position(customers, name, |customer| &customer.name));
     at.map_or(CustomerId::OTHERS, |at| CustomerId(at as u32 + 1))
 }
 
-/// Weights by that number. That of all flows without a customer is 1.
+/// Weights by number of the customer. All flows without a customer have weight 1 together.
 pub(crate) fn weights(customers: &[Customer]) -> Vec<Weight> {
     [Weight::ONE].into_iter().chain(customers.iter().map(|customer| customer.weight)).collect()
 }
 
-/// The customer of flow number `i` of the group that `fields` describe; none if it names none. What
-/// contradicts that goes to `problems`.
+/// The customer of flow number `i` of the group that `fields` describe; none if it names none. Contradictions
+/// go to `problems`.
 pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<str>> {
     let text = fields.text("customer")?;
     check(fields, problems)?;
@@ -165,11 +166,12 @@ mod tests {
         // Two flows without a customer are together a third one: 6/4 for each unit of weight.
         let more = weighted + &flows("h", "count = 2");
         assert_eq!(shares(&more), Some(vec![1.5, 0.75, 2.25, 0.75, 0.75]));
-        // A guarantee within the part of its customer, here of all without a name, divides that: 2 Mb/s, 0.5 + 0.75 and 0.75.
+        // A guarantee within the share of its customer, here of all without a name, divides that share:
+        // 2 Mb/s, 0.5 + 0.75 and 0.75.
         let guaranteed =
             shares(&(groups.clone() + &flows("h", "count = 2\nguarantee = \"1Mbit - 0.5Mbit * i\"")));
         assert_eq!(guaranteed, Some(vec![2.0, 0.5, 1.5, 1.25, 0.75]));
-        // Beyond it others have less: 3 of 6 Mb/s are left for two.
+        // Beyond that share others have less: 3 of 6 Mb/s are left for two.
         let guaranteed = shares(&(groups + &flows("h", "customer = \"c\"\nguarantee = \"3Mbit\"")));
         assert_eq!(guaranteed, Some(vec![1.5, 0.375, 1.125, 3.0]));
     }

@@ -1,4 +1,4 @@
-//! Defaults in scenario files: what links and flows take that they do not set themselves.
+//! Defaults in scenario files, for keys that links and flows do not set themselves.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::transport;
 pub(crate) struct Defaults<'a> {
     /// The known disciplines and markers, with the preset of the scenario.
     pub catalog: Catalog,
-    /// Where the files of traces are read.
+    /// The files of traces.
     pub files: &'a Files<'a>,
     pub flow: Option<Fields<'a>>,
     link: Option<Fields<'a>>,
@@ -28,7 +28,8 @@ pub(crate) struct Defaults<'a> {
 }
 
 impl<'a> Defaults<'a> {
-    /// Reads it if there is one; every error is added to `problems`, also in values that no link or flow uses.
+    /// Reads the table if there is one; every error is added to `problems`, including those in values that no
+    /// link or flow uses.
     pub(crate) fn read(
         item: Option<&'a Item>,
         catalog: &Catalog,
@@ -56,23 +57,23 @@ impl<'a> Defaults<'a> {
         Self { catalog, files, flow, link, back, spec }
     }
 
-    /// Whether links take `key` from here.
+    /// Whether links take `key` from the defaults.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.link.as_ref().is_some_and(|link| link.item(key).is_some())
     }
 
-    /// A link that sets nothing itself; it has `queue` unless there is a default.
+    /// A link that sets no keys itself; it has `queue` unless there is a default.
     pub(crate) fn link(&self, queue: Rc<Queue>) -> Spec {
         let spec = self.spec.clone();
         if self.has("queue") { spec } else { Spec { queue, ..spec } }
     }
 
-    /// The other direction of a link `there` that sets nothing for it.
+    /// The other direction of a link `there` that sets no keys for it.
     pub(crate) fn other_way(&self, there: &Spec, problems: &mut Problems) -> Spec {
         self.change_back(there.other_way(), problems)
     }
 
-    /// `spec` with what there is for other directions.
+    /// `spec` with the defaults for other directions.
     pub(crate) fn change_back(&self, mut spec: Spec, problems: &mut Problems) -> Spec {
         if let Some(back) = &self.back {
             spec.change(back, 1, &self.catalog, self.files, problems);

@@ -35,7 +35,8 @@ pub const fn topologies() -> &'static [Variant] {
     TOPOLOGIES
 }
 
-/// The value of a key that is absent, for people: "required" if it must be set, empty if its doc describes what happens.
+/// The value of an absent key, for people: "required" if it must be set, empty if its doc describes what
+/// happens.
 #[must_use]
 pub fn if_absent(key: &Param) -> &'static str {
     if key.is_required() { "required" } else { key.default.unwrap_or_default() }
@@ -158,7 +159,7 @@ fn key_schema(key: &Param) -> Value {
     schema
 }
 
-/// What one value of `param` is, in a scenario's own tables, where an amount may be a formula of `i`.
+/// The schema of one value of `param`, in a scenario's own tables, where an amount may be a formula of `i`.
 fn param_schema(param: &Param) -> Value {
     match param.kind {
         Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets | Kind::Own(_) => {
@@ -288,8 +289,8 @@ fn classes_schema(catalog: &Catalog) -> Value {
     })
 }
 
-/// The parameters of `owners`, by name. Where owners of one name differ in its kind, each of these kinds will do, since selectors
-/// may be swept; where they differ in its doc, each doc says whose it is.
+/// The parameters of `owners`, by name. If owners of one name differ in its kind, each of these kinds is
+/// allowed, because selectors may be swept; if they differ in its doc, each doc names its owner.
 fn parameters<'a>(
     owners: impl Iterator<Item = (&'a str, &'static [Param])>,
 ) -> impl Iterator<Item = (String, Value)> {
@@ -325,7 +326,7 @@ fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> 
     part.entries(catalog).filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
-/// What one value of a parameter of a discipline or transport is: no formulas.
+/// The schema of one value of a discipline's or transport's parameter: no formulas.
 fn plain_schema(kind: Kind) -> Value {
     match kind {
         Kind::Ratio => json!({ "type": ["number", "string"] }),
@@ -424,8 +425,9 @@ mod tests {
             .flat_map(|all| all.keys().map(|name| format!("#/$defs/{name}")))
             .collect();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), defined);
-        // Editors read it for every file they open. Without `$defs` it had 364 kB; each discipline and marker of
-        // the catalogue adds its parameters once, some 2 kB: this leaves room for a few more of them, and none for copies.
+        // Editors read the schema for every file they open. Without `$defs` it had 364 kB; each discipline
+        // and marker of the catalogue adds its parameters once, some 2 kB: this limit leaves room for a few
+        // more of them, and none for copies.
         let size = schema.to_string().len();
         assert!((1..146_000).contains(&size), "{size}");
     }

@@ -1,23 +1,24 @@
-//! What differs between the texts of two scenarios, key by key.
+//! Differences between the texts of two scenarios, key by key.
 
 use std::collections::BTreeMap;
 
 use crate::problem::Problems;
 use crate::text::{self, Item, Table, Value, join};
 
-/// A key that two scenarios have with different values, or that one of them lacks.
+/// A key that two scenarios set to different values, or that one of them lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Such as `topology.bottleneck.queue[2].limit`.
+    /// The path, for example `topology.bottleneck.queue[2].limit`.
     pub path: String,
     /// The value in the first scenario; none if it has no such key.
     pub from: Option<String>,
-    /// The same in the second.
+    /// The value in the second scenario; none if it has no such key.
     pub to: Option<String>,
 }
 
-/// The keys in which two [canonical](crate::Suite::canonical) texts differ, but for titles: in the order of the first, then those that only the second has. Tables
-/// in lists are compared by their places. What cannot be read as TOML has no keys.
+/// The keys in which two [canonical](crate::Suite::canonical) texts differ, except titles: in the order of
+/// the first, then keys that only the second has. Tables in lists are compared by their positions. A text
+/// that is not TOML has no keys.
 #[must_use]
 pub fn differences(from: &str, to: &str) -> Vec<Difference> {
     let [from, to] = [from, to].map(|text| {

@@ -12,7 +12,7 @@ pub enum Direction {
 impl Direction {
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// Its name in configuration files and results.
+    /// The direction's name in configuration files and results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -21,7 +21,7 @@ impl Direction {
         }
     }
 
-    /// The opposite one.
+    /// The opposite direction.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {

@@ -1,19 +1,20 @@
-//! Reads a TOML file that a person writes into a type that derives [`Deserialize`].
+//! Reads a hand-written TOML file into a type that derives [`Deserialize`].
 //!
-//! Errors are those of scenario files: file, line, key, "did you mean", and all of them at once. A value that is
-//! refused is replaced by a placeholder and the file is read again, until nothing new is found; what was read with
-//! placeholders is thrown away.
+//! Errors are those of scenario files: file, line, key, "did you mean", and all of them at once. A refused
+//! value is replaced by a placeholder and the file is read again, until no new error is found; a result with
+//! placeholders is discarded.
 //!
-//! - Keys that a struct does not have are refused, whether or not it says `deny_unknown_fields`.
+//! - Keys that a struct does not have are refused, with or without `deny_unknown_fields`.
 //! - An enum is written as the name of a unit variant, or as a table whose key `kind` names the variant, with the
 //!   fields of the variant in the same table.
 //! - Elements of lists count from 1 in messages.
-//! - A field that is called [`LINE`] receives the line of its table.
+//! - A field called [`LINE`] receives the line of its table.
 //!
-//! It stands beside the lists of keys for the files of experiments, whose fifty types are enums in tables in lists: a
-//! [`Param`](apportion_core::param::Param) holds one value, so in that vocabulary each of them would need a list of keys and a reader by
-//! hand, where `Deserialize` needs neither, and the catalogue, the schema and the canonical text that the lists are for do not have
-//! these files. Places and messages are those of scenarios, from the same functions.
+//! It is separate from the lists of keys because the files of experiments have fifty types, enums in tables
+//! in lists. A [`Param`](apportion_core::param::Param) holds one value, so each of these types would need a
+//! list of keys and a hand-written reader. `Deserialize` needs neither, and the purposes of the lists, the
+//! catalogue, the schema and the canonical text, do not concern these files. Places and messages come from
+//! the same functions as those of scenarios.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -35,13 +36,13 @@ use serde::Deserialize;
 /// The name of a field of type `u32` that receives the line of its table, counting from 1.
 pub const LINE: &str = "$line";
 
-/// Names the variant of an enum.
+/// The key that names the variant of an enum.
 const KIND: &str = "kind";
 
 /// Reads `text`; messages call it `file`.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of its lines.
+/// All problems of the text, in the order of its lines.
 pub fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Vec<Problem>> {
     let mut problems = Problems::default();
     let root = text::parse(text, &mut problems);
@@ -108,10 +109,10 @@ impl State {
 /// Why a value is refused.
 #[derive(Debug)]
 enum Refused {
-    /// The problem was noted where it is.
+    /// The problem was noted at its place.
     Noted,
     Because(String),
-    /// What it should be.
+    /// A description of the expected value.
     NotA(String),
     /// A field without a value.
     Missing(&'static str),
@@ -161,7 +162,7 @@ impl serde::de::Error for Refused {
     }
 }
 
-/// Gives the value of an item.
+/// Reads the value of an item.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     item: &'a Item,
@@ -184,9 +185,9 @@ impl<'a> Reader<'a> {
             .map_err(|error| self.note_missing(error))
     }
 
-    /// The entries of `table` that a visitor gets; keys that are not in `fields` are noted as problems.
+    /// The entries of `table` for a visitor; keys that are not in `fields` are noted as problems.
     ///
-    /// Not part of [`table`](Reader::table), which is compiled anew for every type that is read.
+    /// Not part of [`table`](Reader::table), which is compiled again for every type that is read.
     fn entries(
         self,
         table: &'a Table,
@@ -207,7 +208,7 @@ impl<'a> Reader<'a> {
             let message = unknown_key("key", name, known);
             self.state.problems.borrow_mut().add(item.place, join(self.path, name), message);
         }
-        // Required fields that are missing get a placeholder, once that was noted.
+        // Missing required fields are noted, and get a placeholder.
         for field in fields.unwrap_or_default() {
             if table.get(field).is_none() && self.state.refused.borrow().contains(&join(self.path, field)) {
                 entries.push((field, self.item));
@@ -312,7 +313,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
 struct Elements<'a> {
     of: Reader<'a>,
-    /// With their numbers.
+    /// Items with their numbers.
     items: std::iter::Zip<std::ops::RangeFrom<usize>, std::slice::Iter<'a, Item>>,
 }
 
@@ -332,7 +333,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 struct Entries<'a> {
     of: Reader<'a>,
     entries: std::vec::IntoIter<(&'a str, &'a Item)>,
-    /// Of the key that was given last; none for the line.
+    /// The value of the last key; none for the line.
     value: Option<(&'a str, &'a Item)>,
     /// Whether the line is still to be given.
     line: bool,

@@ -1,17 +1,20 @@
 //! Equal-cost multi-path: which of several next hops a connection takes.
 //!
-//! A node that has several next hops of equal cost, links of a [group](crate::model::LinkGroup) or to different nodes, chooses
-//! one by a hash of the five-tuple, so that packets of a connection stay in order (RFC 2992 section 1), and one of many by
-//! chance, so that some have more of them than others. Here the five-tuple of a connection is the name of its flow, its number
-//! and the node it goes to, and the hash is that of the seed, these and the node or group that chooses. So the choices of
-//! connections are independent and uniform; they differ between replications and between successive nodes (no polarization);
-//! and the two directions of a connection choose each for itself. A hash that is worse than that is not modelled. A group counts
-//! as often as it has members.
+//! A node that has several next hops of equal cost, links of a [group](crate::model::LinkGroup) or to
+//! different nodes, chooses one by a hash of the five-tuple, so that packets of a connection stay in order
+//! (RFC 2992 section 1) and connections spread at random, some hops getting more than others. Here the
+//! five-tuple of a connection is the name of its flow, its number and its destination node; the hash is over
+//! the seed, these and the node or group that chooses. The choices of connections are therefore independent
+//! and uniform; they differ between replications and between successive nodes (no polarization); and each
+//! direction of a connection chooses separately. Worse hashes are not modelled. A group counts as many times
+//! as it has members.
 //!
-//! Checks of scenarios go by all links that a flow may take: what is guaranteed must fit on each of them, since a hash may put all
-//! flows there. Round-trip times go by the [first](Path::first) path: delays are the same on all.
+//! Checks of scenarios consider all links that a flow may take: guarantees must fit on each of them, since a
+//! hash may put all flows there. Round-trip times are those of the [first](Path::first) path: delays are the
+//! same on all.
 //!
-//! Cost: for each connection and node on its way the time to find the links that leave the node, at the start of a run.
+//! Cost: for each connection and node on its path the time to find the links that leave the node, at the
+//! start of a run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +30,8 @@ use crate::problem::Problems;
 pub(crate) const ROUTING: &[&str] = &["ecmp", SINGLE];
 pub(crate) const SINGLE: &str = "single";
 
-/// Refuses paths of equal cost where what one link reports is about flows that may be on another.
+/// Refuses paths of equal cost if routers exchange reports: a report over one link is about flows that may be
+/// on another.
 pub(crate) fn check(
     links: &[Link],
     flows: &[Flow],
@@ -56,7 +60,8 @@ pub(crate) fn check(
 }
 
 impl Path {
-    /// The links that packets may take, each once; of groups the first. `links` are those of the scenario.
+    /// The links that packets may take, each once; the first of each group. `links` are those of the
+    /// scenario.
     pub fn all<'a>(&'a self, links: &'a [Link]) -> impl Iterator<Item = LinkId> + 'a {
         let equal = self.equal.as_deref().unwrap_or_default();
         let elsewhere = |id: &LinkId| self.next_hops(links, links[id.index()].from).is_empty();
@@ -64,7 +69,7 @@ impl Path {
         certain.chain(equal).copied()
     }
 
-    /// The next hops at a node among which a connection chooses; empty if there is no choice on the way from there.
+    /// The next hops at a node among which a connection chooses; empty if it has no further choice.
     fn next_hops(&self, links: &[Link], node: NodeId) -> &[LinkId] {
         let Some(equal) = &self.equal else { return &[] };
         let begin = equal.partition_point(|id| links[id.index()].from < node);
@@ -74,7 +79,8 @@ impl Path {
 }
 
 impl Scenario {
-    /// The links that packets of `flow` may take where a path has `link`: that one, or the members of its group.
+    /// The links that packets of `flow` may take in place of `link` on a path: that one, or the members of
+    /// its group.
     #[must_use]
     pub fn choices<'a>(&'a self, flow: &Flow, link: &'a LinkId) -> &'a [LinkId] {
         match &self.links[link.index()].group {
@@ -133,7 +139,7 @@ impl Scenario {
         route.iter().map(link).collect()
     }
 
-    /// As [`way`](Self::way), with the first of each group.
+    /// Like [`way`](Self::way), with the first of each group.
     #[must_use]
     pub fn route(&self, flow: &Flow, path: &Path, member: u32, seed: u64) -> Arc<[LinkId]> {
         let (Some(_), Some(first), Some(last)) = (&path.equal, path.first.first(), path.first.last()) else {
@@ -167,8 +173,8 @@ impl Scenario {
         hops.collect()
     }
 
-    /// The links before `link` on a path of `flow` that crosses it; `None` if none does. Of several such paths the first: their
-    /// delays to there are the same.
+    /// The links before `link` on a path of `flow` that crosses it; `None` if none does. Of several such
+    /// paths the first: the delays to that link are equal.
     #[must_use]
     pub fn before(&self, flow: &Flow, path: &Path, link: LinkId) -> Option<Vec<LinkId>> {
         if let Some(at) = path.iter().position(|id| self.choices(flow, id).contains(&link)) {
@@ -199,14 +205,15 @@ impl Scenario {
         Some(links)
     }
 
-    /// Whether data of some flow may take one of several links.
+    /// Whether the data of any flow may take one of several links.
     pub(crate) fn divides(&self) -> bool {
-        // By the way of data: acknowledgements have no share.
+        // Only the path of data counts: acknowledgements have no share.
         self.flows.iter().any(|flow| self.chooses(flow, &flow.path))
     }
 
-    /// The scenario as it is in a run with `seed`: each flow on the links that its packets take there, and no groups. `None` if
-    /// data of the connections of a flow may take different ones. Acknowledgements take those of its first connection.
+    /// The scenario in a run with `seed`: each flow on the links that its packets take there, without groups.
+    /// `None` if the data of a flow's connections may take different links. Acknowledgements take those of
+    /// its first connection.
     #[must_use]
     pub fn hashed(&self, seed: u64) -> Option<Cow<'_, Self>> {
         let is_alone = |flow: &Flow| !self.chooses(flow, &flow.path) && !self.chooses(flow, &flow.back);

@@ -1,13 +1,14 @@
-//! What it takes to simulate a scenario, estimated from its rates before anything is built.
+//! The CPU time and memory of simulating a scenario, estimated from its rates before anything is built.
 //!
-//! - Sources that write by the clock cost an event for each write, however little of it a link carries.
-//! - A flow has no more packets than it writes and than the narrowest link of its path carries; flows that share a link have no
-//!   more than that carries. TCP without an end fills its narrowest link. Each of its packets is acknowledged.
-//! - Of several paths of equal cost a flow takes that of its first connection in the first replication.
-//! - Memory is that of the program, of links, of flows and connections, of what queues keep of flows, of packets on wires and in the queues of
-//!   links that are full, and of series.
+//! - Sources that write by the clock cost an event for each write, however few of these a link carries.
+//! - A flow has no more packets than it writes and than the narrowest link of its path carries; flows that
+//!   share a link have no more packets than the link carries. An endless TCP fills its narrowest link. Each
+//!   of its packets is acknowledged.
+//! - With several paths of equal cost a flow takes that of its first connection in the first replication.
+//! - Memory is that of the program, of links, of flows and connections, of state that queues keep of flows,
+//!   of packets on wires and in the queues of full links, and of series.
 //!
-//! The estimate is of the order of magnitude: losses, timeouts and delayed acknowledgements are not in it.
+//! The estimate is of the right order of magnitude: it ignores losses, timeouts and delayed acknowledgements.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,40 +26,44 @@ use crate::tcp::SackRecovery;
 /// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 9 to 23 million; chosen: a
 /// slow machine, and disciplines that cost more than a FIFO.
 const PER_SECOND: f64 = 4e6;
-/// Of the program with its catalogue, before it has a scenario, and of a link; both measured with one flow, on one link and on a fat tree
-/// of 1,536.
+/// Bytes of the program with its catalogue, before it has a scenario, and of a link; both measured with one
+/// flow, on one link and on a fat tree of 1,536.
 const PROGRAM: f64 = 14e6;
 const PER_LINK: f64 = 2.9e3;
-/// Of a connection with its flow's entries in the scenario and in results, which are more than half of it (`docs/validation.md`).
+/// Bytes of a connection with its flow's entries in the scenario and in results, which are more than half of
+/// it (`docs/validation.md`).
 const PER_CONNECTION: f64 = 2.4e3;
-/// What RACK and CUBIC remember of one besides (`docs/validation.md`).
+/// Bytes of the state of RACK and CUBIC per connection, in addition (`docs/validation.md`).
 const PER_RACK: f64 = 1.3e3;
-/// Of a packet on a wire or in a queue: a handle of 16 bytes and a body of 64 (`crates/sim/src/packet.rs`), in tables that grow by doubling.
+/// Bytes of a packet on a wire or in a queue: a handle of 16 bytes and a body of 64
+/// (`crates/sim/src/packet.rs`), in tables that grow by doubling.
 const PER_PACKET: f64 = 100.0;
-/// What the queue of a full link holds at most, in the time of its link: the buffers of queues that set none, and more than an AQM lets wait.
+/// Maximum backlog of a full link, in seconds at its rate: the buffers of queues that set none, and more than
+/// an AQM lets wait.
 const FULL_QUEUE: f64 = 0.1;
-/// Of a sample of a flow or a link, at the peak, when the report draws it and the tables are written. Measured with
-/// `apportion run`, 2,000 flows and 1,000 and 3,000 samples of each: 250 to 253.
+/// Bytes of a sample of a flow or a link, at the peak, when the report draws it and the tables are written.
+/// Measured with `apportion run`, 2,000 flows and 1,000 and 3,000 samples of each: 250 to 253.
 const PER_SAMPLE: f64 = 250.0;
-/// What a queue that divides among flows keeps of each (the largest: `fq_codel`, 128 bytes), in tables as long as the largest number of a
-/// flow over the link.
+/// Bytes per flow in a queue that divides among flows (the largest: `fq_codel`, 128 bytes), in tables as long
+/// as the largest number of a flow over the link.
 const PER_SLOT: f64 = 128.0;
-/// Above this the tables of queues are rarely in a cache. Chosen: the last level of a common processor.
+/// Bytes of queues' tables above which they are rarely in a cache. Chosen: the last level of a common
+/// processor.
 const CACHE: f64 = 32e6;
-/// Packets per second of CPU time through queues whose tables are not. Measured on a fat tree of 1,536 links with 5,000 flows: `fq_codel` with
-/// tables of 640 MB takes 0.8 us more for a packet than a FIFO.
+/// Packets per second of CPU time through queues whose tables exceed that. Measured on a fat tree of 1,536
+/// links with 5,000 flows: `fq_codel` with tables of 640 MB takes 0.8 us more for a packet than a FIFO.
 const FAR_PER_SECOND: f64 = 1.25e6;
 /// Samples that are taken, written and drawn per second of CPU time; in the same runs 0.71 to 0.78 million.
 const SAMPLES_PER_SECOND: f64 = 7e5;
 /// Flows up to which samples are kept for each flow.
 const SAMPLED_FLOWS: usize = 2_000;
 
-/// What one replication takes, or several.
+/// The cost of one replication, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Transmissions of packets over all links.
     pub hops: f64,
-    /// Of these, those from queues whose tables of flows no cache holds.
+    /// Transmissions among these from queues whose tables of flows exceed the cache.
     pub far: f64,
     /// Writes of sources.
     pub writes: f64,
@@ -97,7 +102,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// Two digits: it is an estimate.
+/// Rounded to two digits, because it is an estimate.
 fn rounded(number: f64) -> String {
     match number {
         n if n >= 1e6 => format!("{n:.0e}"),
@@ -107,7 +112,7 @@ fn rounded(number: f64) -> String {
 }
 
 impl Scenario {
-    /// What one replication in the simulator takes.
+    /// The cost of one replication in the simulator.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let rates = self.highest_rates();
@@ -115,7 +120,7 @@ impl Scenario {
         let samples = self.samples(whole);
         let mut all = Estimate { samples, memory: PROGRAM + samples * PER_SAMPLE, ..Estimate::default() };
         all.memory += self.links.len() as f64 * PER_LINK;
-        // What flows want to send: over each link, in bits and in packets, and each in packets.
+        // The offered load of flows: over each link, in bits and in packets, and of each flow in packets.
         let mut loads = vec![0.0; self.links.len()];
         let mut counts = vec![0.0; self.links.len()];
         // The largest number of a flow over each link whose queue divides among flows.
@@ -134,9 +139,9 @@ impl Scenario {
             };
             all.memory += sent.connections * (PER_CONNECTION + if has_rack { PER_RACK } else { 0.0 });
             let size = bits(flow.transport.packet());
-            // What waits when the source stops leaves by the end.
+            // The backlog at the stop of the source leaves by the end.
             let time = self.stop.since(start).as_secs_f64();
-            // Over a group of links, connections divide, and flows do.
+            // Connections spread over a group of links, and so do flows.
             let equal = |link: &LinkId| self.choices(flow, link).len() as f64;
             let most = |link: &LinkId| rates[link.index()] * equal(link).min(sent.connections) * time / size;
             let route = self.route(flow, &flow.path, 0, self.seed);
@@ -157,7 +162,7 @@ impl Scenario {
         let tables = slots.iter().flatten().map(|last| (last + 1) as f64 * PER_SLOT).sum::<f64>();
         all.memory += tables;
         for (at, link) in self.links.iter().enumerate() {
-            // Of a single flow that fills it as of many.
+            // A single flow that fills the link counts like many.
             if loads[at] > 0.99 * rates[at] * whole {
                 let holds = rates[at] * FULL_QUEUE * counts[at] / loads[at];
                 let limit = match link.queue.limit_at(link.rate) {
@@ -194,7 +199,7 @@ impl Scenario {
         rates
     }
 
-    /// What the source of the flow at this place does in so many seconds.
+    /// What the source of the flow at this index sends within `seconds`.
     fn sent(&self, at: usize, flow: &Flow, seconds: f64) -> Sent {
         let segment = flow.transport.segment();
         let changed = self.changes.iter().filter_map(|change| match change.to {
@@ -251,7 +256,7 @@ impl Scenario {
         Sent { connections, writes: writes * times, packets: packets * times }
     }
 
-    /// Samples of flows, where they are kept, and of links.
+    /// The number of samples of flows, if they are kept, and of links.
     fn samples(&self, seconds: f64) -> f64 {
         let flows = if self.flows.len() <= SAMPLED_FLOWS { self.flows.len() } else { 0 };
         let watched = self.links.iter().filter(|link| link.watched).count();
@@ -260,7 +265,7 @@ impl Scenario {
     }
 }
 
-/// What a source does.
+/// The load of a source.
 struct Sent {
     connections: f64,
     writes: f64,
@@ -306,7 +311,7 @@ mod tests {
         };
         let slow = estimate(&flow("3Mbit"));
         assert_eq!((slow.writes, slow.hops), (5_000.0, 10_000.0));
-        // 9e17 b/s: as many writes, and of packets what 6 Mb/s carry in 16 s on each link.
+        // 9e17 b/s: that many writes, and 6 Mb/s of packets in 16 s on each link.
         let fast = estimate(&flow("900000000Gbit"));
         assert_eq!((fast.writes, fast.hops), (1.5e15, 32_000.0));
         assert!(fast.seconds() > 1e8, "{fast}");
@@ -319,12 +324,12 @@ mod tests {
                 r#"flow.x = {{ count = {count}, from = "a", to = "b", tcp = {{ profile = "rfc", segment = "960B", header = "40B" }} }}"#
             )
         };
-        // 750 packets a second for 20 s over four links, however many flows share them.
+        // 750 packets a second for 20 s over four links, with any number of flows.
         let one = estimate(&flows(1));
         assert_eq!((one.writes, one.hops), (0.0, 60_000.0));
         let many = estimate(&flows(1_000));
         assert!((many.hops - 60_000.0).abs() < 1.0, "{many:?}");
-        // Of so many no samples are kept. As Linux each remembers what is outstanding.
+        // So many flows have no samples. Each of them with Linux TCP keeps state of outstanding packets.
         let crowd = flows(4_000);
         let each = |text: &str| (estimate(text).memory - PROGRAM) / 4_000.0;
         let (reno, linux) = (each(&crowd), each(&crowd.replace("rfc", "linux")));
@@ -355,7 +360,7 @@ mod tests {
                 flow.x = {{ count = {count}, from = "a", to = "b", source = {{ kind = "cbr", rate = "1kbit" }} }}"#
             ))
         };
-        // Of each flow 2000 in 20 s; no link is watched.
+        // 2000 samples of each flow in 20 s; no link is watched.
         let (many, more) = (with(2_000, "10ms"), with(2_001, "10ms"));
         assert_eq!((many.samples, more.samples), (2_000.0 * 2_000.0, 0.0));
         assert!((0.9e9..1.1e9).contains(&many.memory) && many.seconds() > 5.0, "{many}");
@@ -372,7 +377,8 @@ mod tests {
             .memory
         };
         let (greedy, file) = (r#"{ kind = "greedy" }"#, r#"{ kind = "file", size = "10kB" }"#);
-        // The link of 6 Mb/s is full, and its 100 ms are 60 packets of 1,250 bytes; the other is not, nor is either with a file.
+        // The link of 6 Mb/s is full, and its 100 ms are 60 packets of 1,250 bytes; the other is not, and
+        // with a file neither is.
         let one = with("1p", greedy);
         for (limit, packets) in [("10p", 10.0), ("12500B", 10.0), ("10000p", 60.0)] {
             let more = with(limit, greedy) - one;
@@ -393,7 +399,7 @@ mod tests {
         for flows in [100, 80_000] {
             let (fifo, fair) = (with("fifo", flows), with("fq_codel", flows));
             assert_eq!(fair.memory - fifo.memory, 4.0 * f64::from(flows) * 128.0);
-            // 100 flows are in a cache; 41 MB are not.
+            // 100 flows fit a cache; 41 MB do not.
             assert_eq!((fair.far, fair.hops), (if flows > 100 { fair.hops } else { 0.0 }, fifo.hops));
         }
     }

@@ -19,7 +19,7 @@ use winnow::token::{any, take_while};
 /// Longest formula in bytes (chosen: a line; it also bounds the recursion of the parser).
 const MAX_LENGTH: usize = 120;
 
-/// Turns a quantity such as `2ms` into base units.
+/// Converts a quantity, for example `2ms`, to base units.
 type ReadUnit<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
 
 /// A formula of `i` whose value is a number, or a quantity in its base unit.
@@ -42,7 +42,7 @@ enum Node {
 }
 
 impl Node {
-    /// Its value for member `i`, with every quantity multiplied by `scale`.
+    /// The value for member `i`, with every quantity multiplied by `scale`.
     fn value(&self, i: f64, scale: f64) -> f64 {
         match self {
             Self::Number(number) => *number,
@@ -67,7 +67,7 @@ impl Node {
 }
 
 impl Formula {
-    /// Whether `text` mentions `i`, and so is to be read as a formula.
+    /// Whether `text` mentions `i`, so that it is a formula.
     pub(crate) fn is_one(text: &str) -> bool {
         let letter = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
         let bytes = text.as_bytes();
@@ -77,8 +77,8 @@ impl Formula {
         })
     }
 
-    /// Reads a formula. `unit` turns a quantity such as `2ms` into base units; without it, quantities are
-    /// refused.
+    /// Reads a formula. `unit` converts a quantity, for example `2ms`, to base units; without it, quantities
+    /// are refused.
     pub(crate) fn parse(text: &str, unit: Option<ReadUnit<'_>>) -> Result<Self, String> {
         if text.len() > MAX_LENGTH {
             return Err(format!("a formula may have at most {MAX_LENGTH} characters"));
@@ -98,7 +98,7 @@ impl Formula {
         Ok(Self { text: text.to_owned(), root, has_quantities })
     }
 
-    /// Its value for member `i`.
+    /// The value for member `i`.
     pub(crate) fn at(&self, i: u64) -> Result<f64, String> {
         // Numbers of members stay below 2^53, where f64 is exact.
         let index = i as f64;
@@ -225,7 +225,7 @@ pub(crate) struct Pattern(Vec<Piece>);
 enum Piece {
     Literal(String),
     Number(Box<Formula>),
-    /// `{i}` itself, by far the most frequent.
+    /// `{i}` itself, by far the most frequent form.
     Index,
 }
 

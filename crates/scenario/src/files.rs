@@ -1,7 +1,7 @@
 //! Files that a scenario refers to: graphs, video traces, delivery traces and packet captures.
 //!
-//! A scenario is checked without a disk: the caller hands in a function that opens files. [`read_file`] is the one for
-//! those of a disk.
+//! A scenario is checked without access to a disk: the caller passes a function that reads files.
+//! [`read_file`] is the one for a disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use std::{fmt, fs, io};
 
 use apportion_core::units::Bytes;
 
-/// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
+/// A function that reads a whole file. Paths are those of the scenario, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// Longest file that is read as a whole, in bytes. Chosen: a capture of ten million packets with 80 bytes of each takes 1 GB.
 const MAX_FILE: u64 = 1 << 30;
 
-/// Reads a whole file of a disk, of 1 GiB at most.
+/// Reads a whole file from disk, of at most 1 GiB.
 ///
 /// # Errors
-/// What the system said, that it is not a regular file, or that it is too long.
+/// The system's error, or that it is not a regular file or too long.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, MAX_FILE)
 }
 
-/// Reads a whole text file of `most` bytes at most.
+/// Reads a whole text file of at most `most` bytes.
 ///
 /// # Errors
 /// As [`read_file`], or that it is not text.
@@ -35,10 +35,10 @@ pub fn read_text_file(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, format!("it is {why}")))
 }
 
-/// Bytes as text, or what they are.
+/// Bytes as text, or a description of their format.
 fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
     let is_utf16 = match bytes[..] {
-        // The byte order mark, or without it the one zero of each letter.
+        // The byte order mark, or without it the zero byte of each letter.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
         [first, second, ..] => (first == 0) != (second == 0),
         _ => false,
@@ -47,19 +47,21 @@ fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
         return Err("UTF-16; save it as UTF-8");
     }
     let text = String::from_utf8(bytes).map_err(|_| "not text")?;
-    // Lines of old spreadsheets end with a carriage return alone.
+    // Lines of old spreadsheets end with a single carriage return.
     Ok(if text.contains('\r') && !text.contains('\n') { text.replace('\r', "\n") } else { text })
 }
 
-/// Opens a file that is read piece by piece, of `most` bytes at most. One that grows meanwhile ends there.
+/// Opens a file for reading piece by piece, of at most `most` bytes. A file that grows meanwhile is cut
+/// there.
 ///
 /// # Errors
-/// What the system said, that it is not a regular file (a pipe may never end, nor does `/dev/zero`), or that it is longer.
+/// The system's error, or that it is not a regular file (a pipe may never end, nor does `/dev/zero`) or is
+/// longer.
 pub fn open_file(path: &Path, most: u64) -> io::Result<io::Take<fs::File>> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    // Before it is opened: opening a pipe waits for a writer.
+    // Checked before it is opened, because opening a pipe waits for a writer.
     let kind = fs::metadata(path)?.file_type();
-    // Of a folder the system says so itself.
+    // For a folder the system's error is clear.
     if !kind.is_file() && !kind.is_dir() {
         return refuse("it is not a regular file".to_owned());
     }
@@ -71,7 +73,7 @@ pub fn open_file(path: &Path, most: u64) -> io::Result<io::Take<fs::File>> {
 }
 
 fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Some files, as those of /proc, do not say how long they are.
+    // Some files, for example those of /proc, do not report their length.
     let mut file = open_file(path, most + 1)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -85,18 +87,18 @@ fn too_long(most: u64) -> String {
     format!("it is longer than {} MiB", most >> 20)
 }
 
-/// Longest graph, in bytes. Chosen: the most links that a scenario has, with 1 kB each.
+/// Maximum bytes of a graph. Chosen: the maximum number of links in a scenario, with 1 kB each.
 const MAX_GRAPH: u64 = 100 << 20;
 
 /// Most packets of a capture, and frames or opportunities of a trace (chosen: hours of video, a minute of a busy link).
 pub(crate) const MAX_RECORDS: usize = 10_000_000;
 
-/// Why a file is refused. Prints as `line 3: what is wrong`, without the line where it is the whole file.
+/// Why a file is refused. Prints as `line 3: what is wrong`, without the line if it concerns the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// Counting from 1; none of the file as a whole.
+    /// The line, counting from 1; none if it concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong, and what to write.
+    /// What is wrong, and how to mend it.
     pub message: String,
 }
 
@@ -117,10 +119,10 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Of a file, or why there is none.
+/// The content of a file, or why there is none.
 type Content = Result<Arc<[u8]>, FileError>;
 
-/// The folder of a scenario, and what was read from it.
+/// The folder of a scenario, and the files read from it.
 pub(crate) struct Files<'a> {
     origin: PathBuf,
     folder: PathBuf,
@@ -129,13 +131,13 @@ pub(crate) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// For the scenario or configuration `origin`.
+    /// Files of the scenario or configuration `origin`.
     pub(crate) fn new(origin: &Path, read: ReadFile<'a>) -> Self {
         let folder = origin.parent().map(Path::to_path_buf).unwrap_or_default();
         Self { origin: origin.to_path_buf(), folder, read, seen: RefCell::default() }
     }
 
-    /// The bytes of a file; each is read once, however many points of a sweep refer to it.
+    /// The bytes of a file, which is read once, even if many points of a sweep refer to it.
     pub(crate) fn bytes(&self, path: &Path) -> Content {
         let full = self.folder.join(path);
         let mut seen = self.seen.borrow_mut();
@@ -164,7 +166,8 @@ impl<'a> Files<'a> {
         text_of(bytes.to_vec()).map_err(refuse)
     }
 
-    /// The text of a graph, in UTF-8 or, as graphs of the Topology Zoo are, in ISO 8859-1, where each byte is a character.
+    /// The text of a graph, in UTF-8 or, like graphs of the Topology Zoo, in ISO 8859-1, where each byte is a
+    /// character.
     pub(crate) fn graph(&self, path: &Path) -> Result<String, FileError> {
         let bytes = self.bytes(path)?;
         if bytes.len() as u64 > MAX_GRAPH {
@@ -177,7 +180,7 @@ impl<'a> Files<'a> {
         Ok(text.trim_start_matches('\u{feff}').to_owned())
     }
 
-    /// What was read so far: path and hash of the content.
+    /// The files read so far: path and hash of the content.
     pub(crate) fn hashes(&self) -> Vec<(String, u64)> {
         let seen = self.seen.borrow();
         let hash = |(path, read): (&PathBuf, &Content)| {
@@ -188,7 +191,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// What has compressed these bytes: by the numbers that its files begin with.
+/// The program that compressed these bytes, by the magic numbers of its files.
 fn packer(bytes: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], _); 5] = [
         (b"\x1f\x8b", "gzip"),
@@ -206,7 +209,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Frame sizes in bytes, one a line; empty lines and what follows `#` are skipped.
+/// Parses frame sizes in bytes, one a line; empty lines and text after `#` are skipped.
 pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, FileError> {
     let mut frames = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -226,8 +229,8 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, FileError> {
     if frames.is_empty() { Err(FileError::new(None, "there are no frames in it")) } else { Ok(frames.into()) }
 }
 
-/// Sizes of the segments of a video: one segment a line with its bytes in each rate, as many on each line; empty lines, what follows `#`
-/// and a first line of names are skipped.
+/// Parses sizes of the segments of a video: one segment a line with its bytes in each rate, equally many on
+/// each line; empty lines, text after `#` and a first line of names are skipped.
 pub(crate) fn segments(text: &str) -> Result<Arc<[Arc<[Bytes]>]>, FileError> {
     let mut segments: Vec<Arc<[Bytes]>> = Vec::new();
     let mut may_be_names = true;

@@ -42,21 +42,21 @@ pub(crate) struct Builder<'a> {
     pub defaults: Option<&'a Fields<'a>>,
     /// Whether all nodes are known; without them groups are checked, but not their members.
     pub complete: bool,
-    /// When the run ends, if that could be read.
+    /// The end of the run, if it could be read.
     pub end: Option<Time>,
 }
 
 /// Settings that all members of a group share.
 struct Group<'f> {
     name: &'f str,
-    /// `None` for a flow that is no group.
+    /// `None` for a flow that is not a group.
     count: Option<u64>,
     fields: Fields<'f>,
     from: Pattern,
     to: Pattern,
     path: Option<Vec<Pattern>>,
     return_path: Option<Vec<Pattern>>,
-    /// TCP or QUIC; datagrams without.
+    /// TCP or QUIC; none for datagrams.
     transport: Option<Transport>,
     mark: Option<Arc<MarkerParams>>,
     source: WrittenSource<'f>,
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Reads what is common to all members; `None` if there can be none.
+    /// Reads the settings common to all members; `None` if there can be no members.
     fn group(&self, name: &'a str, item: &'a Item, path: &str, problems: &mut Problems) -> Option<Group<'a>> {
         let fields = walk(item, path, FLOW, true, problems)?;
         let fields = match self.defaults {
@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
             return None;
         }
         let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
-        // Datagrams need no way back, but for what a receiver reports.
+        // Datagrams need no return path, except for reports of a receiver.
         let back = match group.return_path.as_deref() {
             None if group.transport.is_none() && group.source.kind.name != "call" => {
                 Some(self.shortest(to, from).unwrap_or_default())
@@ -259,7 +259,7 @@ impl<'a> Builder<'a> {
         Some(Flow { name, path: path?, back: back?, start: start?, settings })
     }
 
-    /// A flow declared by itself as `g.3` belongs to the group `g`, as if the group had been declared.
+    /// A flow declared by itself as `g.3` belongs to the group `g`, like a member of a declared group.
     fn group_name(&self, group: &Group<'_>, name: &str) -> String {
         let alone = group.count.is_none();
         let counted = |(_, number): &(&str, &str)| number.bytes().all(|byte| byte.is_ascii_digit());
@@ -270,7 +270,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Refuses streams that another flow draws from too: their draws would be equal and not independent.
+/// Refuses a stream that two flows draw from: their draws would be equal, not independent.
 fn check_streams(flows: &[Flow], table: &Table, problems: &mut Problems) {
     if flows.iter().all(|flow| flow.stream.is_none()) {
         return;
@@ -278,7 +278,7 @@ fn check_streams(flows: &[Flow], table: &Table, problems: &mut Problems) {
     let mut owners = BTreeMap::new();
     for flow in flows {
         let Some(other) = owners.insert(flow.stream(), flow) else { continue };
-        // Names are unique, so one of the two has a `stream`.
+        // Names are unique, so one of the two has the key `stream`.
         let (flow, other) = if flow.stream.is_some() { (flow, other) } else { (other, flow) };
         let entry = table.entries.iter().find(|(name, _)| *name == flow.group || *name == flow.name);
         let message = format!(
@@ -357,7 +357,7 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         }
         _ => source.get("packet", i, problems)?,
     };
-    // Packets of a capture were checked one by one, and one without payload is one.
+    // Packets of a capture were checked one by one; a packet without payload is valid.
     if group.source.file.is_some() {
         return Some(Transport::Udp { packet, header: UDP_HEADER });
     }
@@ -372,12 +372,12 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
     Some(Transport::Udp { packet, header: UDP_HEADER })
 }
 
-/// The class called `name`, which is a known one.
+/// The class called `name`, which is known to exist.
 pub(crate) fn class(name: &str) -> FlowClass {
     if name == "real_rate" { FlowClass::RealRate } else { FlowClass::Greedy }
 }
 
-/// What the queue of a real-rate flow should hold, if the flow says so.
+/// The target of a real-rate flow's queue, if the flow sets one.
 pub(crate) fn target(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<FillTarget> {
     let size = fields.get("target", i, problems).map(FillTarget::Size);
     let delay = fields.get("target_delay", i, problems).map(FillTarget::Delay);
@@ -396,7 +396,7 @@ fn protocol(group: &Group<'_>) -> Protocol {
     }
 }
 
-/// Packets of TCP and QUIC, which `has_transport` says that a flow has, and those of media say themselves what they are.
+/// Refuses the key `ecn` for flows whose transport sets the field: TCP and QUIC (`has_transport`), and media.
 fn check_ecn(kind: &Variant, fields: &Fields<'_>, has_transport: bool, problems: &mut Problems) {
     let message = if has_transport {
         let key = transport::key(fields).unwrap_or("tcp");

@@ -1,22 +1,22 @@
 //! The configuration of a gateway: a bump in the wire between two network interfaces, with a queue and a rate
 //! for each direction, and rules that assign parameters to flows.
 //!
-//! It is read with the machinery of scenarios, and all errors are reported at once. Nothing here depends on the
-//! machine: the gateway itself checks whether an interface exists.
+//! It is read by the code that reads scenarios, and all errors are reported at once. Nothing here depends on
+//! the machine: the gateway itself checks whether an interface exists.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `config` | a checked configuration, typed |
 //! | `tables` | every key, with its documentation |
-//! | `forms` | addresses, ports, protocols and other values that are written as short strings |
+//! | `forms` | addresses, ports, protocols and other values written as short strings |
 //! | `rules` | the list `rule`: conditions, and the parameters of flows |
 //! | `directions` | the tables `up` and `down` |
-//! | `addresses` | which customer an address belongs to |
-//! | `checks` | what keys of different tables must agree on |
+//! | `addresses` | the customers of addresses |
+//! | `checks` | consistency of keys in different tables |
 //! | `edit` | a configuration with other weights, rates or queues |
-//! | `warnings` | what is most likely not meant |
+//! | `warnings` | warnings about probable mistakes |
 //! | `written` | a configuration as TOML |
-//! | `difference` | what differs between two configurations |
+//! | `difference` | differences between two configurations |
 //! | `describe` | the keys as Markdown |
 
 mod addresses;
@@ -68,18 +68,19 @@ pub(crate) use forms::interface;
 pub use rules::real_rate_rule;
 
 impl GatewayConfig {
-    /// Reads and checks a configuration file; `origin` is the path that messages name, in whose folder a file of plans is: on the disk.
+    /// Reads and checks a configuration file. `origin` is the path for messages; its folder on disk holds a
+    /// file of plans.
     ///
     /// # Errors
-    /// Everything that is wrong with the file, in the order of its lines.
+    /// All problems of the file, in the order of its lines.
     pub fn load(text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
         Self::load_with(&Catalog::default(), text, origin, &read_file)
     }
 
-    /// As [`load`](Self::load), with the disciplines of `catalog`; `read` opens the file of plans.
+    /// Like [`load`](Self::load), with the disciplines of `catalog`; `read` opens the file of plans.
     ///
     /// # Errors
-    /// Everything that is wrong with the file, in the order of its lines.
+    /// All problems of the file, in the order of its lines.
     pub fn load_with(
         catalog: &Catalog,
         text: &str,
@@ -108,7 +109,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Writes queues whose classes are those of plans as the file does, and not class by class: a copy would keep old rates.
+    /// Writes queues with classes of plans as the file does, not class by class: a copy would keep old rates.
     fn name_plans(&mut self, root: &Table, catalog: &Catalog) {
         for (own, way) in [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)] {
             let Some((item, of)) = plans::queue_of(root, way) else { continue };
@@ -119,14 +120,14 @@ impl GatewayConfig {
         }
     }
 
-    /// The title of a gateway whose file says this, also one that is wrong elsewhere.
+    /// The title of a gateway with this file, even if the file has errors elsewhere.
     #[must_use]
     pub fn title_of(text: &str, origin: &Path) -> String {
         let root = text::parse(text, &mut Problems::default());
         root.get("title").and_then(Item::as_text).map_or_else(|| stem(origin), ToOwned::to_owned)
     }
 
-    /// What happens in this direction.
+    /// The settings of this direction.
     #[must_use]
     pub const fn direction(&self, direction: Direction) -> &DirectionConfig {
         match direction {
@@ -141,7 +142,8 @@ fn stem(origin: &Path) -> String {
     origin.file_stem().map_or_else(|| "gateway".to_owned(), |stem| stem.to_string_lossy().into())
 }
 
-/// Checks the whole file, with its plans, and whether the queues up and down have classes from these; every error is added to `problems`. `None` only if there were some.
+/// Checks the whole file, with its plans, and whether the queues up and down have classes from these; every
+/// error is added to `problems`. `None` only if there were errors.
 fn read(
     root: &Table,
     (plans, planned_queues): (Option<&Plans>, [bool; 2]),
@@ -221,7 +223,7 @@ fn interfaces(fields: &Fields<'_>, problems: &mut Problems) -> [Option<String>; 
     both
 }
 
-/// The customers of rules and plans, and whose each address of a plan is.
+/// The customers of rules and plans, and the customers of the plans' addresses.
 fn customers_of<'a>(
     fields: &Fields<'_>,
     rules: &Rules<'_>,
@@ -230,7 +232,7 @@ fn customers_of<'a>(
 ) -> (Vec<Customer>, Addresses) {
     let named = rules.all.iter().filter_map(|rule| rule.config.gives.customer.as_deref());
     let named = named.chain(planned.iter().map(|(name, _)| *name));
-    // If rules were refused, the customers that they name are unknown.
+    // If rules were refused, their customers are unknown.
     let customers =
         if rules.complete { customers::read(fields, named, "rule", problems) } else { Vec::new() };
     let of_plan = |(name, prefixes): &(&str, &'a [Prefix])| {

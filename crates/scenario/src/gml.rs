@@ -1,13 +1,13 @@
 //! Graphs in the Graph Modelling Language (Himsolt 1997): the nodes and edges of a file with their attributes.
 //!
-//! Strings, whole and real numbers, nested lists and `#` comments are read. Characters in strings may be written as in HTML 2:
-//! `&amp;`, `&#227;`, `&atilde;`. Nesting is bounded, so no file can exhaust the stack.
+//! It reads strings, whole and real numbers, nested lists and `#` comments. Characters in strings may be
+//! written as in HTML 2: `&amp;`, `&#227;`, `&atilde;`. Nesting is bounded, so no file can exhaust the stack.
 
 use std::borrow::Cow;
 
 use crate::graph::{Attributes, Edge, Graph, Node, twice};
 
-/// Most levels of brackets (chosen: published graphs use three).
+/// Maximum depth of brackets. Chosen: published graphs use three.
 const DEEPEST: usize = 16;
 
 /// The values of one bracketed list, in order.
@@ -19,7 +19,7 @@ enum Value<'a> {
     List(Pairs<'a>),
 }
 
-/// Reads a file. An error is the line and what is wrong on it.
+/// Reads a file. An error is the line and its problem.
 pub(crate) fn parse(text: &str) -> Result<Graph, (u32, String)> {
     let mut tokens = Tokens { rest: text, line: 1 };
     let pairs = list(&mut tokens, 0)?;
@@ -72,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Result<Graph, (u32, String)> {
     Ok(graph)
 }
 
-/// All pairs but those of `other` names.
+/// All pairs except those with `other` names.
 fn attributes(pairs: &Pairs<'_>, other: &[&str]) -> Attributes {
     let text = |value: &Value<'_>| match value {
         Value::Scalar(text) => Some(text.to_string()),
@@ -125,7 +125,7 @@ const LATIN_1: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ord
                        egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash \
                        ugrave uacute ucirc uuml yacute thorn yuml";
 
-/// A string with the characters that its entities stand for; unknown ones stay as they are.
+/// A string with its entities decoded; unknown ones stay as they are.
 fn decoded(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('&');
     let first = parts.next().unwrap_or_default();
@@ -216,7 +216,7 @@ mod tests {
     fn entities_are_the_characters_that_they_stand_for() {
         let known = "S&#227;o &amp; M&atilde;e &quot;&#x41;&quot; &yuml;&nbsp;&lt;";
         assert_eq!(decoded(known), "S\u{e3}o & M\u{e3}e \"A\" \u{ff}\u{a0}<");
-        // What is no entity stays, also a control character, which no name should have.
+        // A text that is no entity stays, and so does a control character, which no name should contain.
         for text in ["AT&T", "a & b; c", "&nothing;", "&#0;", "&#99999999;", "&", ";"] {
             assert_eq!(decoded(text), text);
         }

@@ -1,14 +1,14 @@
-//! Networks from graphs in files: the names of nodes, and what edges say of their links.
+//! Networks from graphs in files: the names of nodes, and attributes of edges as keys of links.
 //!
-//! | key of the link | attributes of the edge, the first that there is | else, where the scenario sets none |
+//! | key of the link | attributes of the edge, the first that exists | else, if the scenario sets none |
 //! |---|---|---|
 //! | `rate` | `rate`; `bandwidth` (Shadow); `LinkSpeedRaw` in bit/s, `LinkSpeed` with `LinkSpeedUnits`, `LinkLabel` (Topology Zoo) | `host_bandwidth_up` of the node it leaves and `host_bandwidth_down` of the other, the smaller (Shadow) |
 //! | `delay` | `delay`; `latency` (Shadow) | the distance of the coordinates of its nodes, `Latitude` and `Longitude` (Topology Zoo) |
 //! | `loss` | `loss`; `packet_loss` (Shadow) | |
 //! | `jitter` | `jitter` | |
 //!
-//! What an edge says comes before what the scenario sets for all edges, and what its nodes say comes after that. Attributes
-//! that are not used are named in a warning.
+//! Attributes of an edge take precedence over keys that the scenario sets for all edges, and these over
+//! attributes of nodes. A warning names unused attributes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -23,12 +23,12 @@ use crate::warnings::MOST_NAMED;
 
 /// Mean radius of the Earth in km (Moritz, Geodetic Reference System 1980, Journal of Geodesy 74, 2000).
 const EARTH_RADIUS: f64 = 6_371.008_8;
-/// Of light in fibre, in km/s: 2/3 of that in vacuum, for a refractive index of 1.5.
+/// Speed of light in fibre, in km/s: 2/3 of that in vacuum, for a refractive index of 1.5.
 const LIGHT_IN_FIBRE: f64 = 299_792.458 * 2.0 / 3.0;
 /// Names of the degrees north of a node.
 const LATITUDE: [&str; 3] = ["Latitude", "latitude", "lat"];
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Graph {
     pub nodes: Vec<Node>,
@@ -37,9 +37,9 @@ pub(crate) struct Graph {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Node {
-    /// Unique in the file.
+    /// The id, unique in the file.
     pub id: String,
-    /// What people call it, if that is not empty.
+    /// The label, if it is not empty.
     pub label: Option<String>,
     pub line: u32,
     pub attributes: Attributes,
@@ -50,16 +50,16 @@ pub(crate) struct Edge {
     /// The ids of its nodes.
     pub source: String,
     pub target: String,
-    /// Whether it is one way only.
+    /// Whether the edge is one way only.
     pub directed: bool,
     pub line: u32,
     pub attributes: Attributes,
 }
 
-/// Names with values; none of a value that has parts.
+/// Names with values; none for a value that has parts.
 pub(crate) type Attributes = Vec<(String, Option<String>)>;
 
-/// A name that has two values.
+/// A name with two values.
 pub(crate) fn twice(attributes: &Attributes) -> Option<&str> {
     let mut values = BTreeMap::new();
     for (name, value) in attributes {
@@ -75,14 +75,14 @@ fn value<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     attributes.iter().find(|(known, _)| known == name)?.1.as_deref()
 }
 
-/// What the scenario sets for all edges.
+/// The keys that the scenario sets for all edges.
 pub(crate) struct Shared<'a> {
-    /// Of both directions.
+    /// The settings of both directions.
     pub there: Spec,
     pub back: Spec,
-    /// Whether it sets their rate.
+    /// Whether the scenario sets the rate of edges.
     pub rate: bool,
-    /// Whether it sets their delay.
+    /// Whether the scenario sets the delay of edges.
     pub delay: bool,
     /// The table `topology.link`.
     pub link: Option<&'a Fields<'a>>,
@@ -138,8 +138,8 @@ pub(crate) fn network(
     Ok(network)
 }
 
-/// The names of nodes, their label or else their id, and which of them are not just that: where several are called the same, all
-/// but the first in the file have their id added.
+/// The names of nodes, their label or else their id, and the indices of those that differ from these: if
+/// several have the same name, all except the first in the file get their id appended.
 fn names(nodes: &[Node]) -> (Vec<String>, Vec<usize>) {
     let written = |node: &Node| node.label.clone().unwrap_or_else(|| node.id.clone());
     let mut taken: BTreeSet<String> = nodes.iter().map(written).collect();
@@ -158,7 +158,7 @@ fn names(nodes: &[Node]) -> (Vec<String>, Vec<usize>) {
     (nodes.iter().enumerate().map(name).collect(), renamed)
 }
 
-/// Names of links: `a-b`, of parallel edges after the first `a-b-2`, `a-b-3`, ...
+/// Names of links: `a-b`, and `a-b-2`, `a-b-3`, ... for further parallel edges.
 #[derive(Default)]
 struct LinkNames {
     counts: BTreeMap<(usize, usize), u32>,
@@ -172,7 +172,7 @@ impl LinkNames {
             *count += 1;
             let number = if *count > 1 { format!("-{count}") } else { String::new() };
             let name = format!("{from}-{to}{number}");
-            // With names of nodes such as `b-2` and `b.back` two links could be called the same.
+            // With node names like `b-2` and `b.back` two links could get the same name.
             let back = format!("{name}.back");
             if !self.taken.contains(&name) && !self.taken.contains(&back) {
                 self.taken.extend([name.clone(), back]);
@@ -182,7 +182,7 @@ impl LinkNames {
     }
 }
 
-/// Reads attributes, and keeps what it took and what not.
+/// Reads attributes, and records which were used.
 struct Reader<'a> {
     graph: &'a Graph,
     shared: &'a Shared<'a>,
@@ -193,11 +193,11 @@ struct Reader<'a> {
 struct Taken {
     of_edges: BTreeSet<&'static str>,
     of_nodes: BTreeSet<&'static str>,
-    /// Numbers where a unit is needed.
+    /// Attributes with numbers that lack a unit.
     without_unit: BTreeSet<&'static str>,
-    /// Edges that have a rate although the scenario sets one, and where it stands.
+    /// Edges that have a rate although the scenario sets one, and its position.
     rates: BTreeMap<&'static str, usize>,
-    /// Edges with the rate of their hosts.
+    /// Number of edges with the rate of their hosts.
     host_rates: usize,
     /// Delays from coordinates.
     distances: Vec<Span>,
@@ -273,7 +273,7 @@ impl Reader<'_> {
         Ok(Some(rate))
     }
 
-    /// What the edge has under our name, which must be right, else under another.
+    /// The edge's attribute of our name, which must be valid, else another one.
     fn quantity<T: FromStr<Err: ToString>>(
         &mut self,
         edge: &Edge,
@@ -296,7 +296,7 @@ impl Reader<'_> {
         text.parse().map(Some).map_err(|error: T::Err| format!("the edge: {name}: {}", error.to_string()))
     }
 
-    /// None of a bare number: programs write numbers of many units under such names.
+    /// None for a bare number: programs write numbers of many units under such names.
     fn with_unit<T: FromStr<Err: ToString>>(
         &mut self,
         edge: &Edge,
@@ -309,7 +309,7 @@ impl Reader<'_> {
         self.own(edge, name)
     }
 
-    /// What two hosts can send and receive.
+    /// The rates at which two hosts can send and receive.
     fn host_rate(&mut self, from: usize, to: usize) -> Result<Option<Rate>, String> {
         let mut of = |node: usize, name: &'static str| {
             let Some(text) = value(&self.graph.nodes[node].attributes, name) else { return Ok(None) };
@@ -349,7 +349,7 @@ impl Reader<'_> {
         Some(Span::from_nanos((km / LIGHT_IN_FIBRE * 1e9) as u64))
     }
 
-    /// Names the end without coordinates, if some node has them.
+    /// Names the end without coordinates, if any node has them.
     fn lacks_delay(&self, ends: (usize, usize)) -> String {
         let has = |node: &Node| LATITUDE.iter().any(|name| value(&node.attributes, name).is_some());
         let nodes = [ends.0, ends.1].map(|end| &self.graph.nodes[end]);
@@ -362,7 +362,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What was taken where one might not expect it, and what was not taken.
+    /// Notes on surprising sources of values, and on unused attributes.
     fn notes(&self, file: &str) -> Vec<String> {
         let mut notes = Vec::new();
         let all = self.graph.edges.len();
@@ -423,7 +423,7 @@ fn is_number(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok()
 }
 
-/// So many `units` of bit/s.
+/// A rate of `number` times `units` bit/s.
 fn bits(number: &str, units: &str) -> Option<Rate> {
     let unit = match units {
         "" => 1.0,
@@ -437,7 +437,8 @@ fn bits(number: &str, units: &str) -> Option<Rate> {
     (0.0..=1e18).contains(&bits).then(|| Rate::from_bit(bits.round() as u64))
 }
 
-/// The rate that a label is and nothing else, such as `2.5 Gbps`: `< 1 Gbps`, `2x10Gb/s` and `1 GB/s` leave open what is meant.
+/// The rate in a label that is only a rate, for example `2.5 Gbps`: `< 1 Gbps`, `2x10Gb/s` and `1 GB/s` are
+/// ambiguous.
 fn labelled(label: &str) -> Option<Rate> {
     let amount = ["bps", "bit/s", "b/s"].into_iter().find_map(|unit| label.trim().strip_suffix(unit))?;
     let prefix = amount.chars().next_back().filter(char::is_ascii_alphabetic)?;
@@ -445,7 +446,7 @@ fn labelled(label: &str) -> Option<Rate> {
     bits(amount.strip_suffix(prefix)?, &units)
 }
 
-/// What the names of nodes and the edges themselves need said.
+/// Notes on renamed nodes and on loops.
 fn notes(file: &str, renamed: &[&str], loops: &[&str]) -> Vec<String> {
     let listed = |names: &[&str]| {
         let named: Vec<String> = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();

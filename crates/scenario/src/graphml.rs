@@ -1,8 +1,9 @@
-//! Graphs in GraphML (Brandes et al., "GraphML Progress Report", GD 2001; primer at graphml.graphdrawing.org): the nodes and
-//! edges of a file with their attributes, which its `key` elements name.
+//! Graphs in GraphML (Brandes et al., "GraphML Progress Report", GD 2001; primer at
+//! graphml.graphdrawing.org): the nodes and edges of a file with their attributes, as its `key` elements name
+//! them.
 //!
-//! What nests graphs or joins more than two nodes by an edge is refused, and so are entities of the file's own: a short one that stands
-//! for a long text many times takes any memory. Nothing is fetched.
+//! Nested graphs and edges between more than two nodes are refused, and so are entities defined in the file,
+//! because nested entities can expand to any size. Nothing is fetched.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use roxmltree::{Document, ParsingOptions};
 
 use crate::graph::{Attributes, Edge, Graph, Node, twice};
 
-/// Most elements, texts and comments. Chosen: the most links that a scenario has, with 50 each.
+/// Maximum of elements, texts and comments. Chosen: the maximum number of links in a scenario, with 50 each.
 const MOST_PARTS: u32 = 5_000_000;
 
 type Element<'a> = roxmltree::Node<'a, 'a>;
@@ -24,7 +25,7 @@ struct Key<'a> {
     default: Option<&'a str>,
 }
 
-/// Reads a file. An error is the line and what is wrong on it.
+/// Reads a file. An error is the line and its problem.
 pub(crate) fn parse(text: &str) -> Result<Graph, Error> {
     if let Some(at) = text.find("<!ENTITY") {
         let line = 1 + text[..at].bytes().filter(|byte| *byte == b'\n').count() as u32;
@@ -104,7 +105,7 @@ fn children<'a>(element: Element<'a>, tag: &'static str) -> impl Iterator<Item =
     element.children().filter(move |child| child.is_element() && child.tag_name().name() == tag)
 }
 
-/// What a `<key>` declares, by its id. Those of programs without a name have a type of theirs.
+/// The declaration of a `<key>`, by its id. Some programs give it a type of their own in place of a name.
 fn key<'a>(element: Element<'a>) -> Option<(&'a str, Key<'a>)> {
     let id = element.attribute("id")?;
     let names = [element.attribute("attr.name"), element.attribute("yfiles.type"), Some(id)];
@@ -135,7 +136,7 @@ fn data(element: Element<'_>, keys: &BTreeMap<&str, Key<'_>>) -> Attributes {
     data.filter(|(name, _)| name != "desc").collect()
 }
 
-/// The data of a node or edge, then what keys have as defaults, and what else the element has besides `other`.
+/// The data of a node or edge, then defaults of keys, then attributes of the element except `other`.
 fn attributes(element: Element<'_>, other: &[&str], of: &str, keys: &BTreeMap<&str, Key<'_>>) -> Attributes {
     let mut all = data(element, keys);
     let defaults = keys.values().filter(|key| key.of == of || key.of == "all");
@@ -177,7 +178,7 @@ mod tests {
         let [first, second] = &graph.edges[..] else { panic!() };
         assert!(!first.directed && second.directed && first.line == 9);
         assert_eq!(first.attributes, [attribute("rate", "10Mbit"), attribute("delay", "5ms")]);
-        // What is written comes before what is the default.
+        // A written value takes precedence over the default.
         assert_eq!(
             second.attributes,
             [attribute("delay", "1ms"), attribute("delay", "5ms"), attribute("weight", "2")]
@@ -215,7 +216,7 @@ mod tests {
         let entities: String = (1..12).map(entity).collect();
         let bomb = format!("<!DOCTYPE g [<!ENTITY e0 \"ha\">{entities}]><graphml>&e11;</graphml>");
         assert!(parse(&bomb).is_err());
-        // The children of each element are read in a loop, whatever there is in it.
+        // The children of each element are read in a loop, so depth does not matter.
         let deep = text(&"<a>".repeat(100_000));
         assert!(parse(&deep).is_err());
     }

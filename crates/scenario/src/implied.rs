@@ -1,7 +1,7 @@
-//! What a scenario leaves out and loading fills in, written out for the canonical text.
+//! Values that a scenario leaves out and loading fills in, written out for the canonical text.
 //!
-//! Only what is a key with a value: the sample interval, a queue, the reverse direction of a link, access links, TCP. What `defaults` may set is
-//! left out, as everywhere in that text.
+//! Only values of keys: the sample interval, a queue, the reverse direction of a link, access links, TCP.
+//! Keys that `defaults` may set are left out, as everywhere in that text.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::queue;
 use crate::text::{Item, Table, Value};
 use crate::transport;
 
-/// The scenario with these keys. Unchanged where `defaults` themselves are swept.
+/// The scenario with these keys. Unchanged if `defaults` themselves are swept.
 pub(crate) fn written_out(root: &Table) -> Table {
     let mut root = root.clone();
     if let Some(sample) = default_sample(&root) {
@@ -36,7 +36,8 @@ pub(crate) fn has_sample(root: &Table) -> bool {
     root.get("sample").is_some() || default_sample(root).is_some()
 }
 
-/// The interval of time series, which follows from the end of the run; none where that is swept: each point has its own.
+/// The interval of time series, which follows from the end of the run; none if that is swept, because each
+/// point has its own.
 fn default_sample(root: &Table) -> Option<Value> {
     let stop = root.get("stop")?.as_text()?.parse().ok()?;
     Some(Value::Text(build::default_sample(stop).to_string()))
@@ -47,7 +48,8 @@ fn is_gfc(root: &Table) -> bool {
     topology.and_then(|topology| topology.get("kind")?.as_text()).is_some_and(|kind| kind == "gfc")
 }
 
-/// The queues of access links and of reverse directions of `gfc`, which has no keys for them: other links have queues of their own here.
+/// The queues of access links and of reverse directions of `gfc`, which has no keys for them: its other links
+/// have queues of their own.
 fn fill_gfc(root: &mut Table, taken: &Taken) {
     let table = || Value::Table(Table::default());
     set_missing(root, "defaults", table());
@@ -65,9 +67,9 @@ fn fill_gfc(root: &mut Table, taken: &Taken) {
     });
 }
 
-/// What `defaults` set.
+/// The keys that `defaults` set.
 struct Taken {
-    /// Of links; those of reverse directions begin with `back.`.
+    /// Keys of links; those of reverse directions begin with `back.`.
     link: BTreeSet<String>,
     flow: BTreeSet<String>,
     /// The source of flows that name none.
@@ -75,7 +77,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// None where that differs from point to point.
+    /// None if they differ from point to point.
     fn of(root: &Table) -> Option<Self> {
         let mut taken = Self { link: BTreeSet::new(), flow: BTreeSet::new(), source: None };
         let Some(defaults) = root.get("defaults") else { return Some(taken) };
@@ -112,7 +114,7 @@ fn fill_topology(topology: &mut Table, taken: &Taken) {
         "satellite" => "satellite",
         "chain" | "parking_lot" => "link",
         "gfc" if !taken.has_queue() => return set_missing(topology, "queue", shallow()),
-        // Both directions of an edge are as `link` says.
+        // `link` sets both directions of an edge.
         "gml" | "graphml" | "fat_tree" | "leaf_spine" if !taken.has_queue() && !taken.has_back_queue() => {
             set_missing(topology, "link", Value::Table(Table::default()));
             return fill(topology, "link", |link| set_missing(link, "queue", shallow()));
@@ -122,7 +124,7 @@ fn fill_topology(topology: &mut Table, taken: &Taken) {
     fill(topology, bottleneck, |link| fill_link(link, taken));
     set_missing(topology, "access", Value::Table(Table::default()));
     fill(topology, "access", |access| {
-        // It is that of both directions.
+        // The queue of both directions.
         if !taken.has_queue() && !taken.has_back_queue() {
             set_missing(access, "queue", deep());
         }
@@ -140,7 +142,7 @@ fn fill_link(link: &mut Table, taken: &Taken) {
     }
 }
 
-/// TCP, for sources that need it. Not where sources are swept: some may need none.
+/// Fills in TCP for sources that need it, unless sources are swept: some may need none.
 fn fill_flow(flow: &mut Table, taken: &Taken) {
     let source = flow.get("source").or(taken.source.as_ref());
     let kind = match source.map(|source| &source.value) {

@@ -1,18 +1,18 @@
-//! Configurations of other programs as those of Apportion: what operators and laboratories have already.
+//! Converts configurations of other programs to scenarios or gateway configurations.
 //!
-//! What is written loads: it is read back before it is handed out. What a file says and Apportion has no word for is named by a note, with
-//! its line; what cannot be understood is refused. Only formats are followed here, as the manuals and example files of these programs show
-//! them.
+//! The result loads: it is read back before it is returned. A note, with the line, names each setting that
+//! Apportion does not support; text that cannot be understood is refused. Formats follow the manuals and
+//! example files of these programs.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `file` | files that are imported, and notes on what was not taken of them |
+//! | `file` | imported files, and notes on settings that were not taken |
 //! | `report` | notes and problems, with their lines |
 //! | `words` | lines of a shell as words, with variables and continuations |
-//! | `units` | rates, times, sizes and percentages as tc(8) writes them |
-//! | `tc` | commands of tc(8), and what it shows, as the queueing disciplines of devices |
+//! | `units` | rates, times, sizes and percentages in the syntax of tc(8) |
+//! | `tc` | commands of tc(8), and its output, as the queueing disciplines of devices |
 //! | `netem`, `cake`, `qdisc` | the options of tc-netem(8), tc-cake(8) and others |
-//! | `link` | what was read of a link, and a scenario or a gateway of it |
+//! | `link` | an imported link, and its scenario or gateway |
 //! | `containerlab` | impairments of containerlab |
 //! | `sqm` | the configuration of sqm-scripts |
 //! | `libreqos`, `shaped_devices` | the files of LibreQoS |
@@ -47,7 +47,7 @@ pub use file::{File, Note};
 /// Longest file that is imported, in bytes. Chosen: 100,000 circuits with 160 bytes each.
 pub const LONGEST: u64 = 16 << 20;
 
-/// What wrote a file.
+/// The program that wrote a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// LibreQoS: `ShapedDevices.csv`, with `network.json` and `lqos.conf` or without.
@@ -61,10 +61,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Libreqos, Self::Sqm, Self::Tc, Self::Containerlab];
 
-    /// Its name on the command line.
+    /// The kind's name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,13 +75,13 @@ impl Kind {
         }
     }
 
-    /// That of this name.
+    /// The kind of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Its files, in a phrase.
+    /// A phrase for its files.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// What the files seem to be, by what is in them.
+    /// The probable kind of the files, by their content.
     fn guess(files: &[File]) -> Option<Self> {
         let any = |is: fn(&File) -> bool| files.iter().any(is);
         if any(libreqos::is_one) {
@@ -112,7 +112,7 @@ impl Kind {
 /// How files are imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What wrote them; guessed from their content if not set.
+    /// The program that wrote them; guessed from their content if not set.
     pub kind: Option<Kind>,
     /// Whether commands of tc become the configuration of a gateway instead of a scenario.
     pub gateway: bool,
@@ -127,24 +127,24 @@ pub struct Imported {
     pub text: String,
     /// Whether it is the configuration of a gateway.
     pub is_gateway: bool,
-    /// The file of plans beside it, if it names one.
+    /// The file of plans, if the text names one.
     pub plans: Option<String>,
-    /// What was not taken, or not as it was, in the order of the files and their lines.
+    /// Settings that were not taken, or changed, in the order of the files and their lines.
     pub notes: Vec<Note>,
 }
 
-/// Reads a file to import, of [`LONGEST`] bytes at most.
+/// Reads a file to import, of at most [`LONGEST`] bytes.
 ///
 /// # Errors
-/// What the system said, that it is not a regular file, that it is too long, or no text.
+/// The system's error, or that it is not a regular file, too long, or not text.
 pub fn read(path: &Path) -> io::Result<String> {
     read_text_file(path, LONGEST)
 }
 
-/// Makes a scenario or the configuration of a gateway of these files.
+/// Converts these files to a scenario or the configuration of a gateway.
 ///
 /// # Errors
-/// Everything that cannot be understood or has no place in what is written, in the order of the files and their lines.
+/// Everything that cannot be understood or cannot be expressed, in the order of the files and their lines.
 pub fn import(files: &[File], options: &Options) -> Result<Imported, Vec<Problem>> {
     let refuse = |message: String| {
         let file = files.first().map_or_else(String::new, |file| file.name.clone());
@@ -199,7 +199,7 @@ pub fn import(files: &[File], options: &Options) -> Result<Imported, Vec<Problem
     }
 }
 
-/// Reads it back.
+/// Reads the result back.
 fn check(text: &str, is_gateway: bool, plans: Option<&str>) -> Result<(), Vec<Problem>> {
     let read = |_: &Path| Ok(plans.unwrap_or_default().as_bytes().to_vec());
     let origin = Path::new("imported.toml");
@@ -210,10 +210,10 @@ fn check(text: &str, is_gateway: bool, plans: Option<&str>) -> Result<(), Vec<Pr
     }
 }
 
-/// Most notes that are repeated in the file itself. Chosen: one screen.
+/// Maximum of notes that are repeated in the file itself. Chosen: one screen.
 const MOST_REPEATED: usize = 40;
 
-/// The comment at the top: where it comes from, and what is not in it.
+/// The comment at the top: the origin, and what is missing.
 fn header(files: &[File], notes: &[Note]) -> String {
     let names: Vec<_> = files.iter().map(|file| comment_text(&file.name)).collect();
     let mut out = format!("# Imported by `apportion import` from {}.\n", names.join(", "));

@@ -1,8 +1,9 @@
-//! The time that hosts take for the packets that they send.
+//! The time that hosts take to send a packet.
 //!
-//! Where hosts take none, the phases of flows at a queue lock, and who loses packets depends on delays down to the
-//! microsecond. A random time of up to one transmission at the bottleneck breaks that: S. Floyd, V. Jacobson, "On
-//! Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research and Experience 3(3), 1992, section 3.
+//! If hosts take no time, the phases of flows at a queue lock, and delays down to the microsecond decide who
+//! loses packets. A random time of up to one transmission at the bottleneck breaks that: S. Floyd, V.
+//! Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research and Experience
+//! 3(3), 1992, section 3.
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -10,9 +11,10 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use crate::model::{Flow, LinkId, Scenario, Setting};
 
 impl Scenario {
-    /// The longest time that the source of `flow` takes for a packet, and its sink for an acknowledgement, from each time on: as set in
-    /// the file, else the transmission time of a full packet, or of an acknowledgement, over the slowest link of its path at
-    /// that time; of a recorded link, at the median rate of its opportunities. The first is that from the start on.
+    /// The maximum time that the source of `flow` takes for a packet, and its sink for an acknowledgement,
+    /// over time: as set in the file, else the transmission time of a full packet, or of an acknowledgement,
+    /// over the slowest link of its path at that time; on a recorded link, at the median rate of its
+    /// opportunities. The first entry is that of the start.
     #[must_use]
     pub fn jitter(&self, flow: &Flow) -> [Vec<(Time, Span)>; 2] {
         if let Some(jitter) = flow.jitter {
@@ -22,7 +24,7 @@ impl Scenario {
         [self.longest_transmissions(&flow.path, packet), self.longest_transmissions(&flow.back, answer)]
     }
 
-    /// Over those links that have a rate, from each time on at which that changes.
+    /// The longest transmission over the links that have a rate, from each time at which it changes.
     fn longest_transmissions(&self, links: &[LinkId], packet: Bytes) -> Vec<(Time, Span)> {
         let at_start = |&id: &LinkId| {
             let link = &self.links[id.index()];

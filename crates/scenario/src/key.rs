@@ -1,4 +1,4 @@
-//! How keys of tables are declared: their common kinds, and whether they have to be set.
+//! Declarations of keys of tables: their common kinds, and whether they are required.
 
 use apportion_core::param::{Kind, MUST_BE_SET, Param, Range};
 
@@ -13,17 +13,17 @@ pub(crate) const NUMBER: Param = of(Kind::Number).within(Range::AboveZero);
 pub(crate) const TICKETS: Param = of(Kind::Number).within(Range::FromZero);
 pub(crate) const SIZE: Param = of(Kind::Bytes).within(Range::AboveZero);
 
-/// A key of this kind, to be named.
+/// A key of this kind, still without a name.
 pub(crate) const fn of(kind: Kind) -> Param {
     Param::unset("").field("", kind, "")
 }
 
-/// A key that every table has to set.
+/// A key that every table must set.
 pub(crate) const fn required(name: &'static str, like: Param, doc: &'static str) -> Param {
     Param { source: MUST_BE_SET, ..optional(name, like, doc) }
 }
 
-/// A key that a table may leave out: its documentation says what that means.
+/// A key that a table may leave out: its documentation describes that case.
 pub(crate) const fn optional(name: &'static str, like: Param, doc: &'static str) -> Param {
     Param { name, doc, ..like }
 }

@@ -30,7 +30,7 @@ struct Found<'a> {
     key: &'static Param,
     item: Option<&'a Item>,
     amount: Option<Amount>,
-    /// The table that it comes from, where that is another one.
+    /// The table that it comes from, if it was taken from another one.
     lent_by: Option<Rc<str>>,
 }
 
@@ -122,7 +122,7 @@ fn read_keys<'a>(
     Fields { path: path.to_owned(), place, keys, found: found.collect() }
 }
 
-/// Checks one key: that it is there if it must be, and what it holds as far as this level goes.
+/// Checks one key: its presence if it is required, and its value as far as this level goes.
 fn check(
     key: &'static Param,
     item: Option<&Item>,
@@ -169,7 +169,7 @@ fn check(
     None
 }
 
-/// The kind of the amounts that stand for a key of this kind, if any do.
+/// The kind of the amounts that may stand for a key of this kind, if any.
 fn scalar(kind: Kind) -> Option<Kind> {
     match kind {
         Kind::Time | Kind::Span | Kind::Rate | Kind::Bytes | Kind::Ratio | Kind::Number | Kind::Count => {
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
         self.found.iter().find(|found| found.key.name == name)
     }
 
-    /// Takes from `defaults` what is not set here. Messages about it name where it was written.
+    /// Takes keys that are not set here from `defaults`. Messages about them name where they were written.
     pub(crate) fn or(mut self, defaults: &Self) -> Self {
         let lent_by: Rc<str> = defaults.path.as_str().into();
         for found in self.found.iter_mut().filter(|found| found.item.is_none()) {
@@ -207,12 +207,12 @@ impl<'a> Fields<'a> {
         self.found(name).is_some_and(|found| found.lent_by.is_some())
     }
 
-    /// What `name` takes.
+    /// The kind of `name`.
     pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
         self.found(name).map(|found| found.key.kind)
     }
 
-    /// Where `name` was written, or else its table.
+    /// The place of `name`, or else of its table.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         self.item(name).map_or(self.place, |item| item.place)
     }
@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
         problems.add(self.place_of(name), self.path_of(name), message);
     }
 
-    /// Notes what of `name` is not used.
+    /// Notes that a part of `name` is not used.
     pub(crate) fn note(&self, name: &str, message: impl Into<String>, problems: &mut Problems) {
         problems.note(self.place_of(name), self.path_of(name), message);
     }
@@ -247,7 +247,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What `read` makes of a [`Kind::Form`]; `None` if absent or refused.
+    /// The value of a [`Kind::Form`] as `read` returns it; `None` if absent or refused.
     pub(crate) fn form<T>(
         &self,
         name: &str,
@@ -292,7 +292,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What `read` makes of the values for member `i`; `None` if something was refused.
+    /// The result of `read` for the values of member `i`; `None` if any was refused.
     pub(crate) fn read<T>(
         &self,
         read: fn(&EntryArgs<'_>) -> Result<T, ParamError>,
@@ -306,7 +306,7 @@ impl<'a> Fields<'a> {
                 (Some(amount), _) => {
                     amount.at(i).map_err(|message| self.refuse(found.key.name, message, problems)).ok()
                 }
-                // What is no single value is read beside.
+                // Keys that hold no single value are read separately.
                 (None, Some(_)) if matches!(found.key.kind, Kind::Text | Kind::Texts | Kind::Variants(_)) => {
                     continue;
                 }

@@ -47,8 +47,8 @@ pub(crate) fn check_tickets(
     }
 }
 
-/// Refuses flows whose packets reach a core without a label: it drops every one of them. Acknowledgements are
-/// packets as well. A queue that replaces another counts from then on.
+/// Refuses flows whose packets reach a core without a label, because it drops every one of them.
+/// Acknowledgements are packets as well. A queue that replaces another counts from then on.
 pub(crate) fn check_roles(
     links: &[Link],
     flows: &[Flow],
@@ -90,10 +90,10 @@ pub(crate) fn check_roles(
     }
 }
 
-/// How a queue treats rate labels, if it does: its role, and whether it removes them.
+/// A queue's treatment of rate labels, if any: its role, and whether it removes them.
 type Router = Option<(RouterRole, bool)>;
 
-/// What a queue does about rate labels. What an external discipline writes is not known: it may be the edge.
+/// The treatment of rate labels by a queue. An external discipline's labels are unknown: it may be the edge.
 fn labels_of(queue: &DisciplineParams) -> Router {
     let is_unknown = matches!(queue.kind, DisciplineKind::Custom(_));
     queue.rate_labels().or_else(|| is_unknown.then_some((RouterRole::Any, false)))

@@ -1,38 +1,38 @@
-//! A scenario: its file is read, checked, and turned into a typed model that every backend runs.
+//! Reads and checks a scenario file, and turns it into a typed model that every backend runs.
 //!
 //! [`load()`] turns the text of a scenario file into checked [`model::Scenario`]s, one for each point of its
-//! sweep, or says everything that is wrong with it.
+//! sweep, or returns all its problems.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `load`, `build` | from text to points, and from a point to a checked scenario |
 //! | [`model`] | a checked scenario: typed, every name resolved |
-//! | `text`, `problem` | TOML with the places of values; what is wrong, where, and how to mend it |
+//! | `text`, `problem` | TOML with the places of values; problems with places and remedies |
 //! | `files`, `capture`, `link_trace` | files that a scenario names; packet captures; recorded links |
 //! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
 //! | `expression`, `sweep`, `zip`, `value_names` | formulas of `i`; lists and ranges in place of values; lists that vary together; how points are named by these |
-//! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
+//! | `defaults`, `implied`, `listed`, `render` | default and implied values; the canonical text |
 //! | `topology` | predefined networks |
 //! | `graph`, `gml`, `graphml` | networks from graphs in files, and the formats of these |
 //! | `network`, `link_groups`, `names` | drafts of links; groups of equal links; the order of names |
 //! | [`routing`], `ecmp`, `rtt` | paths through the network, which of equal ones connections take, and their round-trip times |
 //! | `aggregate`, `packet_size` | several packets for one access to the medium; sizes of packets that are fixed |
-//! | [`queue`], `selection` | a discipline from its text; what a file selects from the catalogue |
+//! | [`queue`], `selection` | a discipline from its text; selections from the catalogue |
 //! | `classes`, `marking`, `labels` | flows in the classes of queues; markers and exchanges; labels along paths |
-//! | `flows`, `customers`, `jitter` | flows from groups; whom they belong to; the time that hosts take |
-//! | `source`, `written_source` | what flows have to send; the same in a scenario file |
+//! | `flows`, `customers`, `jitter` | flows from groups; their customers; the time that hosts take |
+//! | `source`, `written_source` | sources of flows; the same in a scenario file |
 //! | `sizes`, `written_sizes` | sizes of files: likewise |
 //! | [`media`], `media_sources` | sources of video and voice that react to delay and loss: likewise |
 //! | `web`, `written_web` | users who load web pages: likewise |
 //! | [`tcp`], [`quic`], `transport`, `params` | their parameters; how a scenario file chooses them; parameters by name |
-//! | `changes`, `perturb` | what changes during a run; the same scenario with other phases |
-//! | `admission`, [`entitlement`] | whether guarantees fit their links; what flows are due over time |
-//! | `estimate`, `warnings` | what a simulation takes; what is probably not meant |
+//! | `changes`, `perturb` | changes during a run; the same scenario with other phases |
+//! | `admission`, [`entitlement`] | whether guarantees fit their links; entitlements of flows over time |
+//! | `estimate`, `warnings` | the cost of a simulation; warnings about probable mistakes |
 //! | [`gateway`], [`direction`] | the configuration of a gateway, read and checked likewise; up and down |
 //! | `plans` | files of customers with rates |
-//! | [`import`] | configurations of other programs as these
+//! | [`import`] | configurations of other programs, converted |
 //! | [`document`] | the reader of other files that people write, with the same messages |
-//! | `differences` | what differs between the texts of two scenarios |
+//! | `differences` | differences between the texts of two scenarios |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]

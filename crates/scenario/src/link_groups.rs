@@ -1,5 +1,5 @@
-//! Groups of equal links between two nodes: `count = 4` makes of a link `x` the members `x.1` to `x.4`, each with a queue, a
-//! transmitter and a wire. [`crate::ecmp`] has which of them a connection takes.
+//! Groups of equal links between two nodes: `count = 4` turns a link `x` into the members `x.1` to `x.4`,
+//! each with a queue, a transmitter and a wire. [`crate::ecmp`] decides which of them a connection takes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,28 +11,28 @@ use crate::model::{Change, Link, LinkGroup, Setting};
 use crate::names::position;
 use crate::problem::{Place, Problems};
 
-/// Ends the name of a link's other direction.
+/// The ending of the name of a link's other direction.
 const BACK: &str = ".back";
 
 /// A link as it is written.
 pub(crate) struct Written<'a> {
     pub name: &'a str,
-    /// How many equal links it makes.
+    /// Number of equal links.
     pub count: u64,
-    /// The place of the other direction.
+    /// Index of the other direction.
     pub other_way: Option<usize>,
 }
 
-/// A link that a written one makes.
+/// A link that a written one expands to.
 pub(crate) struct Member {
-    /// The place of that which is written.
+    /// Index of the written link.
     pub of: usize,
     pub name: String,
-    /// The place of the other direction among all members.
+    /// Index of the other direction among all members.
     pub other_way: Option<usize>,
 }
 
-/// What written links make, in their order, and the places of the members of groups, by name.
+/// The links that written ones expand to, in order, and the indices of the members of groups, by name.
 pub(crate) fn members(written: &[Written<'_>]) -> (Vec<Member>, Vec<(String, Range<usize>)>) {
     let place = |next: &mut usize, link: &Written<'_>| {
         let first = *next;
@@ -53,7 +53,7 @@ pub(crate) fn members(written: &[Written<'_>]) -> (Vec<Member>, Vec<(String, Ran
                 Some(base) => format!("{base}.{}{BACK}", number + 1),
                 None => format!("{}.{}", link.name, number + 1),
             };
-            // Beyond the most links there are none; the scenario is refused then.
+            // Links beyond the maximum do not exist; the scenario is refused then.
             let other_way = |other: usize| firsts.get(other).map_or(usize::MAX, |first| first + number);
             all.push(Member { of, name, other_way: link.other_way.map(other_way) });
         }
@@ -71,15 +71,15 @@ pub(crate) fn find<'a>(links: &'a [Link], name: &str) -> Option<&'a LinkGroup> {
     })
 }
 
-/// Refuses groups where routers exchange reports about flows: a report comes over one link and is about flows that may be on
-/// another.
+/// Refuses groups if routers exchange reports about flows: a report over one link is about flows that may be
+/// on another.
 pub(crate) fn check_reports(links: &[Link], changes: &[Change], root: &Fields<'_>, problems: &mut Problems) {
     if queues(links, changes).all(|queue| queue.report_interval().is_none()) {
         return;
     }
     let groups: BTreeSet<&str> =
         links.iter().filter_map(|link| Some(link.group.as_ref()?.name.as_str())).collect();
-    // With its other direction it was written as one.
+    // The group and its other direction were written as one.
     for name in groups.iter().filter(|name| name.strip_suffix(BACK).is_none_or(|base| !groups.contains(base)))
     {
         let written = || root.item("link")?.as_table()?.get(name)?.as_table()?.get("count");
@@ -89,7 +89,7 @@ pub(crate) fn check_reports(links: &[Link], changes: &[Change], root: &Fields<'_
     }
 }
 
-/// The queues that links have at some time.
+/// All queues that links have over time.
 pub(crate) fn queues<'a>(
     links: &'a [Link],
     changes: &'a [Change],

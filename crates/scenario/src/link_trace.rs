@@ -11,29 +11,30 @@ use crate::problem::TextError;
 
 /// Latest time of an opportunity: 35 years. In nanoseconds below 2^60, so that sums with times of a run fit 64 bits.
 const LATEST_MS: u64 = 1 << 40;
-/// Latest time in s of a rate, which counts from the first line: of times since 1970, until 2096. In nanoseconds below 2^62.
+/// Latest time of a rate in s, relative to the first line: for times since 1970, until 2096. In nanoseconds
+/// below 2^62.
 const LATEST: f64 = 4e9;
-/// The longest trace of intervals.
+/// Maximum length of a trace of intervals.
 const LONGEST: Span = Span::from_nanos(1 << 60);
-/// The highest rate in bit/s. Chosen: more than any link has.
+/// Maximum rate in bit/s. Chosen: more than any link has.
 const HIGHEST: f64 = 1e15;
 
-/// What the columns of a trace are, such as `s Mbit`: a unit of time, a unit of rate or of size if there are rates or sizes, and `-`
-/// for each column that is not used.
+/// The columns of a trace, for example `s Mbit`: a unit of time, a unit of rate or of size if there are rates
+/// or sizes, and `-` for each column that is not used.
 ///
-/// Without rates a line is a delivery opportunity. With rates a line says the rate from its time on until the next one; the last
-/// lasts as long as the one before it. With sizes a line says what came since the line before, of which the first has none; `+ms` in
-/// place of `ms` is the length of that interval.
+/// Without rates a line is a delivery opportunity. With rates a line gives the rate from its time on until
+/// the next line; the last one lasts as long as the one before it. With sizes a line gives the amount since
+/// the line before; the first line has none. `+ms` in place of `ms` gives the length of that interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceColumns {
     text: String,
-    /// The place of the times, and their unit in seconds.
+    /// Index of the times, and their unit in seconds.
     time: (usize, f64),
-    /// Whether these are lengths of intervals.
+    /// Whether times are lengths of intervals.
     are_lengths: bool,
-    /// The place of the rates or sizes, and their unit in bit/s or bits.
+    /// Index of the rates or sizes, and their unit in bit/s or bits.
     amount: Option<(usize, f64)>,
-    /// Whether these are sizes.
+    /// Whether the amounts are sizes.
     are_sizes: bool,
     count: usize,
 }
@@ -78,23 +79,24 @@ impl FromStr for TraceColumns {
     }
 }
 
-/// One of this unit.
+/// One unit.
 fn unit_of<T: FromStr>(unit: &str) -> Result<T, T::Err> {
     format!("1{unit}").parse()
 }
 
-/// As it was written.
+/// Formats the columns as they were written.
 impl fmt::Display for TraceColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// Reads a recorded link. Without `columns` in mahimahi's format: one time in whole milliseconds a line, not falling, the last, which is the
-/// period, above zero. Empty lines and what follows `#` are skipped, and with `columns` a first line of names.
+/// Reads a recorded link. Without `columns` in mahimahi's format: one time in whole milliseconds a line, not
+/// descending; the last one is the period and is above zero. Empty lines and text after `#` are skipped, and
+/// with `columns` a first line of names.
 ///
 /// # Errors
-/// The first line that is not so, and what to write.
+/// The first invalid line, and how to mend it.
 pub fn delivery_trace(text: &str, columns: Option<&TraceColumns>) -> Result<DeliveryTrace, FileError> {
     let rows = rows(text, columns)?;
     if rows.is_empty() {
@@ -111,13 +113,13 @@ pub fn delivery_trace(text: &str, columns: Option<&TraceColumns>) -> Result<Deli
     DeliveryTrace::new(times).ok_or_else(|| FileError::new(None, message))
 }
 
-/// A line: its number, its time and its rate, or the bits of its size as one.
+/// A line: its number, its time, and its rate, or the bits of its size as a rate.
 type Row = (usize, Span, Rate);
 
 fn rows(text: &str, columns: Option<&TraceColumns>) -> Result<Vec<Row>, FileError> {
     let mut rows: Vec<Row> = Vec::new();
     let mut may_be_names = columns.is_some();
-    // Of tables, the time of the first line and of the last, as they are written.
+    // For tables, the times of the first and the last line, as written.
     let mut known: Option<(f64, f64)> = None;
     for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         let fail = |message: String| FileError::new(number, message);
@@ -169,7 +171,7 @@ fn whole_ms(line: &str) -> Result<Span, String> {
 }
 
 impl TraceColumns {
-    /// The time of a line as it is written, and the rate.
+    /// The time of a line as written, and the rate.
     fn read(&self, line: &str) -> Result<(f64, Rate), String> {
         let fields = fields(line);
         if fields.len() != self.count {
@@ -196,8 +198,8 @@ impl TraceColumns {
         Ok((time, Rate::from_bit(libm::round(rate) as u64)))
     }
 
-    /// The time of a line whose first line is at `origin`, from which rates count: what is written may be since 1970, which has no
-    /// room for nanoseconds in the number.
+    /// The time of a line relative to `origin`, the time of the first line: written times may be since 1970,
+    /// too large for nanoseconds.
     fn since(&self, origin: f64, time: f64) -> Span {
         let origin = if self.amount.is_some() { origin } else { 0.0 };
         Span::from_secs_f64((time - origin) * self.time.1)
@@ -212,9 +214,9 @@ impl TraceColumns {
 }
 
 impl TraceColumns {
-    /// The same of sizes: what came in each interval came at one rate.
+    /// The trace of sizes: the amount of each interval came at one rate.
     fn of_sizes(&self, rows: &[Row]) -> Result<DeliveryTrace, FileError> {
-        // Without lengths, the first line says when the first interval begins.
+        // Without lengths, the first line only starts the first interval.
         let begins = if self.are_lengths { Span::ZERO } else { rows[0].1 };
         let rows = if self.are_lengths { rows } else { &rows[1..] };
         let Some(&(_, end, _)) = rows.last() else {
@@ -241,7 +243,8 @@ impl TraceColumns {
     }
 }
 
-/// An opportunity each time that the rates, each from its time on, have given the bits of one; the last lasts as long as the one before.
+/// An opportunity each time that the rates add up to the bits of one; the last rate lasts as long as the one
+/// before.
 fn of_rates(rows: &[Row]) -> Result<DeliveryTrace, FileError> {
     let &[.., (_, before, _), (line, last, _)] = rows else {
         let message = "one line does not say how long its rate lasts; write a second one";
@@ -254,12 +257,13 @@ fn of_rates(rows: &[Row]) -> Result<DeliveryTrace, FileError> {
     opportunities(rows, last + (last - before))
 }
 
-/// An opportunity each time that the rates, each from its time on and the last until `end`, have given the bits of one.
+/// An opportunity each time that the rates add up to the bits of one, each rate from its time on and the last
+/// until `end`.
 fn opportunities(rows: &[Row], end: Span) -> Result<DeliveryTrace, FileError> {
     let first = rows.first().map_or(end, |(_, first, _)| *first);
     let ends = rows.iter().skip(1).map(|(_, time, _)| *time).chain([end]);
     let mut times = Vec::new();
-    // In bits times 10^-9, since the first line: rates below 2^50 bit/s for times below 2^62 ns.
+    // In bits times 10^-9, since the first line: for rates below 2^50 bit/s and times below 2^62 ns.
     let opportunity = u128::from(OPPORTUNITY.bits()) * 1_000_000_000;
     let (mut given, mut next) = (0, opportunity);
     for (&(line, from, rate), to) in rows.iter().zip(ends) {
@@ -288,7 +292,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// What a trace delivers from its start until these times in ms, in packets.
+    /// Packets that a trace delivers from its start until these times in ms.
     fn packets<const N: usize>(text: &str, names: &str, at: [u64; N]) -> [u64; N] {
         let trace = delivery_trace(text, Some(&columns(names))).unwrap();
         at.map(|ms| trace.bytes_until(apportion_core::units::Time::from_millis(ms)).get() / OPPORTUNITY.get())
@@ -330,7 +334,7 @@ mod tests {
         );
         assert_eq!(delivery_trace("5\nx", None).unwrap_err().line, Some(2));
         assert!(error("-1").starts_with("line 1: `-1` is not a time"));
-        // Seconds would be taken for milliseconds.
+        // Otherwise seconds would be read as milliseconds.
         assert!(error("0.5").starts_with("line 1: `0.5` is not a time"));
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));
@@ -354,7 +358,7 @@ mod tests {
         let text = "# time, Mb/s\n0 12.032\n\n0.010\t6.016\n0.02 0\n0.03  12.032\n";
         let at = [0, 1, 10, 12, 20, 30, 31, 40, 41];
         assert_eq!(packets(text, "s Mbit", at), [0, 1, 10, 11, 15, 15, 16, 25, 26]);
-        // Times count from the first line on; a table with names, of other units and in another order.
+        // Times count from the first line on; here a table with names, other units and another order.
         let text = "kbps,who,time\r\n\"12032\",a,1600000000000\r\n0,\"b\",1600000000010\r\n";
         assert_eq!(packets(text, "kbit - ms", [10, 19, 21]), [10, 10, 11]);
     }

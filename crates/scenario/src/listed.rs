@@ -1,6 +1,7 @@
-//! What differs between the points of a scenario that sets no value for it, as comments for the canonical text: the buffers of queues
-//! without a fixed `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, sample intervals without
-//! `sample`, which follow the end of the run, and the groups of flows that have several paths of equal cost, which follow the network.
+//! Derived values that differ between points, as comments for the canonical text: the buffers of queues
+//! without a fixed `limit`, and the times of hosts without `jitter`, which follow the rates of the links;
+//! sample intervals without `sample`, which follow the end of the run; and the groups of flows with several
+//! paths of equal cost, which follow the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,12 +11,14 @@ use apportion_core::units::Span;
 use crate::load::Point;
 use crate::model::{Link, Scenario};
 
-/// Maximum number of lines, and of points and flows that are looked at (chosen: what a person reads, and a fraction of a second).
+/// Maximum number of lines, and of points and flows that are checked (chosen: what a person reads, and a
+/// fraction of a second).
 const MAX_LINES: usize = 20;
 const MAX_POINTS: usize = 1_000;
 const MAX_FLOWS: usize = 1_000;
 
-/// A line for each sample interval, and for each link and size, with the number of points where it holds unless these are all.
+/// A line for each sample interval, and for each link and size, with the number of its points unless these
+/// are all.
 pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
     let points = &points[..points.len().min(MAX_POINTS)];
     let samples = points.iter().filter(|_| !is_sample_written).map(|point| {
@@ -34,7 +37,7 @@ pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
     if out.is_empty() { out } else { format!("\n{out}") }
 }
 
-/// How long the hosts of each group of flows take at the start, where no `jitter` says so: each once.
+/// The times of hosts of each group of flows at the start, where no `jitter` sets them: each once.
 fn jitters(scenario: &Scenario) -> BTreeSet<String> {
     let flows = scenario.flows.iter().take(MAX_FLOWS).filter(|flow| flow.jitter.is_none());
     let of = flows.map(|flow| {
@@ -47,7 +50,7 @@ fn jitters(scenario: &Scenario) -> BTreeSet<String> {
     of.collect()
 }
 
-/// Which groups of flows choose among paths of equal cost.
+/// The groups of flows that choose among paths of equal cost.
 fn paths(scenario: &Scenario) -> BTreeSet<String> {
     let flows = scenario.flows.iter().filter(|flow| flow.path.equal.is_some() || flow.back.equal.is_some());
     let of = flows
@@ -55,7 +58,7 @@ fn paths(scenario: &Scenario) -> BTreeSet<String> {
     of.collect()
 }
 
-/// These facts as comments, each once with the number of the `all` points where it holds unless these are all.
+/// These facts as comments, each once with the number of its points unless these are all.
 fn lines(facts: impl Iterator<Item = String>, all: usize) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     facts.for_each(|fact| *counts.entry(fact).or_default() += 1);

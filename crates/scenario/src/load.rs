@@ -21,17 +21,17 @@ const MAX_PARTS: usize = 10_000_000;
 /// A scenario file: one scenario, or one for each point of its sweep.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// What the user calls it.
+    /// The title.
     pub title: String,
-    /// In the order of the grid: the first axis of the file varies slowest.
+    /// Points in the order of the grid: the first axis of the file varies slowest.
     pub points: Vec<Point>,
-    /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to
-    /// the same suite. Comments below it say what queues without a fixed `limit` hold.
+    /// The file as it was understood: overrides applied, defaults filled in, tables sorted. It loads back to
+    /// the same suite. Comments at its end list the buffers of queues without a fixed `limit`.
     pub canonical: String,
-    /// Of the canonical text without the title: equal for files that differ only in order, comments, what
-    /// they are called and how values are written.
+    /// Hash of the canonical text without the title: equal for files that differ only in order, comments,
+    /// titles and the spelling of values.
     pub hash: u64,
-    /// What it was loaded with.
+    /// The catalogue it was loaded with.
     catalog: Catalog,
     files: Vec<(String, u64)>,
 }
@@ -39,33 +39,34 @@ pub struct Suite {
 /// One point of a sweep; the only one of a file without a sweep.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Such as `queue=red, rate=10Mbit`; empty without a sweep.
+    /// The label, for example `queue=red, rate=10Mbit`; empty without a sweep.
     pub label: String,
     /// Key paths that are swept, with their values at this point.
     pub settings: Vec<(String, String)>,
-    /// What to run.
+    /// The scenario to run.
     pub scenario: Scenario,
     /// The file with this point's values.
     root: Table,
 }
 
 impl Suite {
-    /// All that the results of a replication of a point depend on besides its seed: the [canonical](Self::canonical) text of that
-    /// point alone, with the hashes of the files that any point refers to, without title and seed. The moves of
-    /// [perturbed copies](Scenario::perturbed) follow from the scenario's seed as well.
+    /// Everything that the results of a replication of a point depend on besides its seed: the
+    /// [canonical](Self::canonical) text of that point alone, with the hashes of the files that any point
+    /// refers to, without title and seed. The moves of [perturbed copies](Scenario::perturbed) depend on the
+    /// scenario's seed as well.
     #[must_use]
     pub fn inputs(&self, point: &Point) -> String {
         render::without(&["title", "seed"], &self.catalog, &point.root, &self.files)
     }
 
-    /// The paths of the files that it refers to, as it gives them: relative to its folder.
+    /// The paths of the files that it refers to, relative to its folder.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(path, _)| path.as_str())
     }
 }
 
 /// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run
-/// is the run of that seed, and well mixed ones after it, so that scenarios with seeds 1 and 2 share no
+/// is the run of that seed, and mixed seeds after it, so that scenarios with seeds 1 and 2 share no
 /// replication.
 #[must_use]
 pub fn replication_seed(seed: u64, k: u64) -> u64 {
@@ -74,12 +75,11 @@ pub fn replication_seed(seed: u64, k: u64) -> u64 {
 
 /// Reads and checks a scenario file.
 ///
-/// `origin` is the path that messages name and that files in the scenario are relative to; `overrides` are
-/// key paths with values, put in place before anything is checked; `read` opens the files that the scenario
-/// refers to.
+/// `origin` is the path for messages, to which files of the scenario are relative; `overrides` are key paths
+/// with values, applied before anything is checked; `read` opens the files that the scenario refers to.
 ///
 /// # Errors
-/// Everything that is wrong with the file, in the order of its lines.
+/// All problems of the file, in the order of its lines.
 pub fn load(
     text: &str,
     origin: &Path,
@@ -89,11 +89,11 @@ pub fn load(
     load_with(&Catalog::default(), text, origin, overrides, read)
 }
 
-/// As [`load`], with the disciplines of `catalog`: those that a program has registered have their names, keys and
-/// parameters in scenarios like all others.
+/// Like [`load`], with the disciplines of `catalog`: disciplines that a program has registered have their
+/// names, keys and parameters in scenarios like all others.
 ///
 /// # Errors
-/// Everything that is wrong with the file, in the order of its lines.
+/// All problems of the file, in the order of its lines.
 pub fn load_with(
     catalog: &Catalog,
     text: &str,

@@ -15,7 +15,7 @@ use crate::text::Item;
 /// The exchange of a link without settings.
 ///
 /// # Panics
-/// If the catalogue refuses what it has itself: a bug that every test finds.
+/// If the catalogue refuses its own default: a bug that every test finds.
 pub(crate) fn default_exchange(catalog: &Catalog) -> Arc<ExchangeParams> {
     let built = catalog
         .select_alone(Role::Exchange, currency_exchange::ENTRY.name)
@@ -48,8 +48,8 @@ pub(crate) fn marker(
     Part::Marker.read(catalog, item, path, build, problems).map(Arc::new)
 }
 
-/// The marker of the flow that `fields` describe, which is acknowledged or not; none if nothing is marked. `sink_elsewhere`
-/// says whether its acknowledgements may carry tickets that another entity issues to its sink.
+/// The marker of the flow that `fields` describe, which is acknowledged or not; none if there is none.
+/// `sink_elsewhere`: its acknowledgements may carry tickets that another entity issues to its sink.
 pub(crate) fn of_flow(
     catalog: &Catalog,
     fields: &Fields<'_>,

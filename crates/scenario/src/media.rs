@@ -1,4 +1,5 @@
-//! What applications of video and voice do, besides writing: players that ask for segments, and calls that adapt their rate.
+//! Parameters of video and voice sources that do more than write: players that request segments, and calls
+//! that adapt their rate.
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ params! {
     }
 }
 
-/// Netflix's rates of one set for all films, in kbit/s (Netflix Technology Blog, "Per-Title Encode Optimization", 2015).
+/// Netflix's ladder of rates for all videos, in kbit/s (Netflix Technology Blog, "Per-Title Encode
+/// Optimization", 2015).
 const LADDER: [u64; 10] = [235, 375, 560, 750, 1_050, 1_750, 2_350, 3_000, 4_300, 5_800];
 const LADDER_KEY: Param = optional(
     "ladder",
@@ -51,7 +53,7 @@ const SIZES_KEY: Param = optional(
 );
 
 impl Dash {
-    /// The size of the segment with this number, from 0, in the rate at this place of the ladder.
+    /// The size of the segment with this number, from 0, in the rate at this index of the ladder.
     #[must_use]
     pub fn size(&self, number: u32, rate: usize) -> Bytes {
         match self.sizes.len() {
@@ -60,7 +62,7 @@ impl Dash {
         }
     }
 
-    /// This share of what it holds at most.
+    /// This share of the buffer.
     #[must_use]
     pub fn part(&self, share: Ratio) -> Span {
         Span::from_nanos((self.buffer.as_nanos() as f64 * share.get()) as u64)
@@ -100,10 +102,10 @@ choice! {
 pub const RTP_HEADERS: Bytes = Bytes::new(40);
 
 impl Codec {
-    /// What one packet carries: 20 ms, as RTP's profile for audio has it (RFC 3551 section 4.2).
+    /// Duration of a packet: 20 ms, as in RTP's profile for audio (RFC 3551 section 4.2).
     pub const FRAME: Span = Span::from_millis(20);
 
-    /// What it looks ahead of a frame before it codes it: 5 ms in G.729.
+    /// Look-ahead of the coder beyond a frame: 5 ms in G.729.
     #[must_use]
     pub const fn look_ahead(self) -> Span {
         match self {
@@ -112,7 +114,7 @@ impl Codec {
         }
     }
 
-    /// A packet of it on the wire.
+    /// The size of a packet on the wire.
     #[must_use]
     pub const fn packet(self) -> Bytes {
         match self {
@@ -139,7 +141,7 @@ params! {
 }
 
 impl AdaptiveCall {
-    /// From frame to frame.
+    /// The time between frames.
     #[must_use]
     pub fn interval(&self) -> Span {
         Span::from_secs_f64(1.0 / self.fps)

@@ -13,25 +13,26 @@ use crate::model::Source;
 use crate::packet_size::MAX_PACKET;
 use crate::problem::Problems;
 
-/// Of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the host must hold.
+/// Frame rates of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the
+/// host must hold.
 const FRAMES_PER_SECOND: RangeInclusive<f64> = 0.1..=10_000.0;
 
-/// Chosen: no film has more, and a player looks at all of them for each segment.
+/// Maximum of rates. Chosen: no video has more, and a player checks all of them for each segment.
 const MAX_RATES: usize = 100;
-/// Chosen: no shorter segments are used, and each costs a request.
+/// Shortest segment. Chosen: no shorter segments are used, and each costs a request.
 const SHORTEST_SEGMENT: Span = Span::from_millis(100);
 
-/// Whether a source of this kind is one of these that send datagrams.
+/// Whether a source of this kind is one of these and sends datagrams.
 pub(crate) fn sends_datagrams(kind: &str) -> bool {
     matches!(kind, "voice" | "call")
 }
 
-/// Whether one connection is one person's, who has numbers of her own.
+/// Whether one connection belongs to one person, with results of its own.
 pub(crate) fn is_personal(kind: &str) -> bool {
     matches!(kind, "dash" | "voice" | "call")
 }
 
-/// The source of this kind for member `i`, with the sizes of segments that a file has.
+/// The source of this kind for member `i`, with the sizes of segments from a file.
 pub(crate) fn read(
     kind: &str,
     fields: &Fields<'_>,
@@ -109,7 +110,7 @@ fn dash(
     None
 }
 
-/// A key with another value than its default that the algorithm does not go by, and the one that does.
+/// A key that the algorithm does not use and whose value is not its default, and the algorithm that uses it.
 fn idle(dash: &Dash) -> Option<(&'static str, &'static str)> {
     let default = Dash::from_args(&Args::default().of_table(Dash::PARAMS)).ok()?;
     let of_buffer =
@@ -123,7 +124,8 @@ fn idle(dash: &Dash) -> Option<(&'static str, &'static str)> {
     keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| (key, other))
 }
 
-/// In what a ladder and the mean rates of the sizes in `file` disagree. Chosen: a film has segments of up to twice its rate, or half of it.
+/// The disagreement between a ladder and the mean rates of the sizes in `file`. Chosen: a video has segments
+/// between half and twice its rate.
 fn disagreement(ladder: &[Rate], means: &[Rate], file: &str) -> Option<String> {
     if ladder.len() != means.len() {
         return Some(format!("the lines of `{file}` have {} sizes; write as many rates", means.len()));
@@ -175,7 +177,7 @@ fn call(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Adaptive
     } else if min.bytes_in(call.interval()) <= RTP_HEADERS {
         ("min", format!("a frame at {min} has no room for its {RTP_HEADERS} of headers; write more"))
     } else if packet < RTP_HEADERS + RTP_HEADERS + Bytes::new(2) || packet > MAX_PACKET {
-        // The parts of a frame differ by a byte at most, so each has more than half of a packet.
+        // The parts of a frame differ by at most a byte, so each is larger than half of a packet.
         ("packet", format!("packets of a call have 82B to {MAX_PACKET}"))
     } else {
         return Some(call);

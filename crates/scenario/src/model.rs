@@ -26,27 +26,27 @@ pub use crate::web::{Objects, Users, Web};
 /// One run's worth of scenario: sweeps are already resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What the user calls it.
+    /// The title.
     pub title: String,
     /// The seed all random streams derive from.
     pub seed: u64,
     /// When the run ends.
     pub stop: Time,
-    /// Results count from here; what comes before is warm-up.
+    /// When the measured part begins; the time before is warm-up.
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,
-    /// Sorted by name.
+    /// Nodes, sorted by name.
     pub nodes: Vec<Node>,
-    /// Sorted by name; each is one direction.
+    /// Links, sorted by name; each is one direction.
     pub links: Vec<Link>,
-    /// Sorted by name.
+    /// Flows, sorted by name.
     pub flows: Vec<Flow>,
-    /// Those that flows name, sorted by name.
+    /// The customers that flows name, sorted by name.
     pub customers: Vec<Customer>,
-    /// Sorted by time, then by what they change.
+    /// Changes, sorted by time, then by setting.
     pub changes: Vec<Change>,
-    /// What of its files was read otherwise than it stands there, or not at all, one line each, for [warnings](Self::warnings).
+    /// Notes on files whose content was not read as written, one line each, for [warnings](Self::warnings).
     pub notes: Vec<String>,
 }
 
@@ -77,77 +77,79 @@ impl LinkId {
 /// A host or router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Unique.
+    /// The name, unique.
     pub name: String,
 }
 
 /// One direction of a link: a queue, a transmitter and a wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Unique. The other direction of a two-way link `x` is called `x.back`.
+    /// The name, unique. The other direction of a two-way link `x` is called `x.back`.
     pub name: String,
-    /// Where packets enter.
+    /// The node where packets enter.
     pub from: NodeId,
-    /// Where they leave.
+    /// The node where packets leave.
     pub to: NodeId,
-    /// The group of equal links that it is one of, if it is of one.
+    /// The group of equal links that it belongs to, if any.
     pub group: Option<Arc<LinkGroup>>,
-    /// Of the transmitter; of a recorded link, the mean.
+    /// The rate of the transmitter; the mean of a recorded link.
     pub rate: Rate,
-    /// When a recorded link can send.
+    /// The opportunities of a recorded link.
     pub trace: Option<DeliveryTrace>,
-    /// The key that sets that rate for all access links of a topology, unless this link has a rate of its own.
+    /// The key that sets the rate of all access links of a topology, unless this link has a rate of its own.
     pub rate_key: Option<&'static str>,
-    /// Of the wire; the least if it varies.
+    /// The delay of the wire; the minimum if it varies.
     pub delay: Span,
-    /// What packets take beyond that.
+    /// Random delay of packets in addition.
     pub jitter: Option<Jitter>,
-    /// How it sends several packets at a time, if it does.
+    /// Aggregation of packets, if any.
     pub aggregate: Option<Aggregate>,
-    /// In front of the transmitter. The packet in transmission is not in it.
+    /// The queue in front of the transmitter, which does not hold the packet in transmission.
     pub queue: DisciplineParams,
-    /// Which packets the wire loses by chance.
+    /// Random losses of the wire.
     pub loss: Loss,
     /// Packets that are lost by their ordinal.
     pub lost: Vec<ListedLoss>,
-    /// Whether its queue is of interest: it gets time series, distributions and figures in results.
+    /// Whether the queue is watched: it gets time series, distributions and figures in results.
     pub watched: bool,
-    /// Whether to write what it carries to a capture file.
+    /// Whether to write its packets to a capture file.
     pub pcap: bool,
     /// The other direction, if it is one of two.
     pub other_way: Option<LinkId>,
-    /// What the router at its end issues to it, in that router's currency; labels pass as they are if `None`.
+    /// Tickets that the router at its end issues to it, in that router's currency; labels pass unchanged if
+    /// `None`.
     pub tickets: Option<TicketRate>,
-    /// Receiver-based: what the router at its beginning issues to it, in that router's currency. The other
-    /// direction exchanges tickets on acknowledgements for these, and what arrives there is what this link is
-    /// issued for data.
+    /// Receiver-based: tickets that the router at its beginning issues to it, in that router's currency. The
+    /// other direction exchanges tickets on acknowledgements for these, and the tickets that arrive there are
+    /// issued to this link for data.
     pub ack_tickets: Option<TicketRate>,
-    /// How it exchanges tickets.
+    /// The exchange of tickets.
     pub exchange: Arc<ExchangeParams>,
 }
 
-/// Equal links between the same two nodes, each with a queue, of which [each connection takes one](Scenario::way).
+/// Equal links between the same two nodes, each with a queue; [each connection takes one](Scenario::way).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkGroup {
-    /// Unique; member `k` of a group `x` is called `x.k`, in the other direction `x.k.back` of `x.back`.
+    /// The name, unique; member `k` of a group `x` is called `x.k`, in the other direction `x.k.back` of
+    /// `x.back`.
     pub name: String,
-    /// Its links, ascending; two or more.
+    /// The links, ascending; two or more.
     pub members: Vec<LinkId>,
 }
 
-/// Which packets a wire loses by chance.
+/// Random losses of a wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Each with this probability.
+    /// Each packet is lost with this probability.
     Chance(Ratio),
-    /// More while the wire is bad than while it is good.
+    /// The probability is higher in the wire's bad state than in its good one.
     GilbertElliott(GilbertElliott),
 }
 
 impl Loss {
     pub const NONE: Self = Self::Chance(Ratio::ZERO);
 
-    /// The part of the packets that it takes in the long run.
+    /// The long-run share of lost packets.
     #[must_use]
     pub fn mean(&self) -> Ratio {
         match self {
@@ -212,17 +214,18 @@ pub struct ListedLoss {
 
 /// One flow from a source to a sink.
 ///
-/// Members of a group mostly differ in what stands here. The rest is that of [`FlowSettings`], to which a flow dereferences.
+/// Members of a group mostly differ in the fields here. The others are in [`FlowSettings`], to which a flow
+/// dereferences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Unique; member `i` of a group `g` is called `g.i`.
+    /// The name, unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
-    /// What its packets pass.
+    /// The path of its packets.
     pub path: Path,
-    /// What acknowledgements pass, likewise.
+    /// The path of acknowledgements.
     pub back: Path,
     pub start: Start,
-    /// Flows with equal settings share them; those of a flow that is changed become its own.
+    /// Settings, which flows with equal ones share; a flow that is changed gets its own copy.
     pub settings: Arc<FlowSettings>,
 }
 
@@ -230,15 +233,15 @@ pub struct Flow {
 /// in place of those that [each of them takes](Scenario::way).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Of paths of equal cost the first; of a [group](LinkGroup) the first.
+    /// The first of paths of equal cost, with the first link of each [group](LinkGroup).
     pub first: Arc<[LinkId]>,
-    /// If there are several paths of equal cost, the links of all of them from where the first two part to where the last two
-    /// meet, sorted by the node that they leave; of groups the first.
+    /// If there are several paths of equal cost, the links of all of them from where the first two part to
+    /// where the last two meet, sorted by the node that they leave; the first link of each group.
     pub equal: Option<Arc<[LinkId]>>,
 }
 
 impl From<Arc<[LinkId]>> for Path {
-    /// The only one.
+    /// The only path.
     fn from(first: Arc<[LinkId]>) -> Self {
         Self { first, equal: None }
     }
@@ -251,45 +254,45 @@ impl Deref for Path {
     }
 }
 
-/// What is set of a flow, besides its name, its paths and its start.
+/// Settings of a flow besides its name, its paths and its start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSettings {
-    /// The name of its random streams, unique; `None`: its own.
+    /// The name of its random streams, unique; `None`: the flow's name.
     pub stream: Option<Box<str>>,
-    /// The table in the file it comes from.
+    /// The table of the file that it comes from.
     pub group: String,
     /// Its class, for disciplines that distinguish classes.
     pub class: FlowClass,
-    /// What its queue should hold while it is real-rate; none: what each discipline is configured for.
+    /// The target of its queue while it is real-rate; none: the target of each discipline.
     pub target: Option<FillTarget>,
-    /// Its weight where a discipline or the entitlement divides by weights.
+    /// Its weight, if a discipline or the entitlement divides by weights.
     pub weight: Weight,
-    /// Its round-trip time without queueing, where disciplines divide by that; `None`: what the network makes
-    /// it, see [`Scenario::base_rtt`].
+    /// Its round-trip time without queueing, if disciplines divide by that; `None`: that of the network, see
+    /// [`Scenario::base_rtt`].
     pub rtt: Option<Span>,
-    /// The longest time that its hosts take for a packet; `None`: the default, see [`Scenario::jitter`].
+    /// The maximum time that its hosts take for a packet; `None`: the default, see [`Scenario::jitter`].
     pub jitter: Option<Span>,
     /// The rate it is guaranteed, for the entitlement and for disciplines that know guarantees.
     pub guarantee: Rate,
-    /// The name of its customer; all flows without one are one more customer.
+    /// The name of its customer; all flows without one count as one more customer.
     pub customer: Option<Arc<str>>,
     /// Tickets issued to its source, in the currency of the node where the first link starts.
     pub tickets: Option<TicketRate>,
     /// Receiver-based: tickets issued to its sink.
     pub ack_tickets: Option<TicketRate>,
-    /// What marks its packets at the source.
+    /// The marker of its packets at the source.
     pub mark: Option<Arc<MarkerParams>>,
-    /// Members of groups that its paths name: it takes these, and not one by a hash.
+    /// Members of groups that its paths name: it takes these, not one by a hash.
     pub pinned: Vec<LinkId>,
     pub transport: Transport,
     /// The protocol that its packets declare, acknowledgements included.
     pub protocol: Protocol,
     /// The ECN field of its datagrams; TCP sets its own.
     pub ecn: Ecn,
-    /// Connections that it consists of, each with a transport, a source and a random start of its own.
-    /// Disciplines see one flow. Always 1 for [`Source::ShortFlows`] and [`Source::Web`], which open their own.
+    /// Number of its connections, each with a transport, a source and a random start of its own. Disciplines
+    /// see one flow. Always 1 for [`Source::ShortFlows`] and [`Source::Web`], which open their own.
     pub connections: u32,
-    /// What each connection has to send.
+    /// The source of each connection.
     pub source: Source,
     /// When its source stops writing, or starting short flows; the end of the run if `None`. A file is written as a whole at its start.
     pub stop: Option<Time>,
@@ -319,9 +322,9 @@ impl DerefMut for Flow {
 /// A customer: bandwidth is divided among customers first, then among the flows of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
-    /// Unique.
+    /// The name, unique.
     pub name: String,
-    /// Its weight against other customers.
+    /// The weight among customers.
     pub weight: Weight,
 }
 
@@ -333,18 +336,18 @@ pub enum Start {
     Between(Time, Time),
 }
 
-/// What carries a flow.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// TCP. Many flows share one table of parameters.
     Tcp(Arc<TcpParams>),
-    /// QUIC, likewise. For the simulator only.
+    /// QUIC. Many flows share one table of parameters. For the simulator only.
     Quic(Arc<QuicParams>),
     /// Datagrams of at most `packet` bytes on the wire, without feedback.
     Udp {
         /// Wire size of a full datagram.
         packet: Bytes,
-        /// Of which headers.
+        /// The headers' part of it.
         header: Bytes,
     },
 }
@@ -380,7 +383,7 @@ impl Transport {
         }
     }
 
-    /// What a full packet carries; for datagrams, with its headers.
+    /// The payload of a full packet; for datagrams, its size with headers.
     #[must_use]
     pub fn segment(&self) -> Bytes {
         match self {
@@ -400,9 +403,9 @@ impl Transport {
 /// A change of the scenario while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// When it happens.
     pub at: Time,
-    /// What.
+    /// The new value.
     pub to: Setting,
 }
 
@@ -416,8 +419,8 @@ pub enum Setting {
     LinkDelay(LinkId, Span),
     /// The random loss of a link.
     LinkLoss(LinkId, Ratio),
-    /// The discipline of a link. Packets in the old queue move into the new one in the order they would be
-    /// served.
+    /// The discipline of a link. Packets in the old queue move into the new one in the order in which they
+    /// would be served.
     LinkQueue(LinkId, Box<DisciplineParams>),
     /// The rate of each connection's source of a flow (index in [`Scenario::flows`]); zero silences it.
     FlowRate(usize, Rate),
@@ -425,18 +428,18 @@ pub enum Setting {
     FlowClass(usize, FlowClass),
     /// The weight of a flow.
     FlowWeight(usize, Weight),
-    /// What a flow is guaranteed; zero takes the guarantee back.
+    /// The guarantee of a flow; zero takes it back.
     FlowGuarantee(usize, Rate),
-    /// What the source of a flow is issued.
+    /// The tickets issued to the source of a flow.
     FlowTickets(usize, TicketRate),
-    /// What the sink of a flow is issued.
+    /// The tickets issued to the sink of a flow.
     FlowAckTickets(usize, TicketRate),
-    /// What a link is issued for data.
+    /// The tickets issued to a link for data.
     LinkTickets(LinkId, TicketRate),
-    /// What a link is issued for acknowledgements.
+    /// The tickets issued to a link for acknowledgements.
     LinkAckTickets(LinkId, TicketRate),
 }
 
-/// Most connections of one [`Source::ShortFlows`], and users of one [`Source::Web`] (chosen: a thousand a second for 1000 s), so that a typing
-/// error in a rate does not end with the memory of the machine.
+/// Maximum of connections of one [`Source::ShortFlows`], and of users of one [`Source::Web`] (chosen: a
+/// thousand a second for 1000 s), so that a typing error in a rate does not exhaust the machine's memory.
 pub const MAX_ARRIVALS: u32 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Compares with runs of digits as numbers; names that differ in leading zeros alone differ as text.
+/// Compares with runs of digits as numbers; names that differ only in leading zeros are compared as text.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a.as_bytes(), b.as_bytes());
     while let (Some(p), Some(q)) = (x.first(), y.first()) {
@@ -20,7 +20,7 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     x.len().cmp(&y.len()).then(a.cmp(b))
 }
 
-/// Takes the digits at the start, and gives them without leading zeros.
+/// Takes the digits at the start, and returns them without leading zeros.
 fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -29,7 +29,7 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     &number[zeros..]
 }
 
-/// The position of `name` in names that are in natural order.
+/// The index of `name` in names that are in natural order.
 pub(crate) fn position<T>(sorted: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<usize> {
     sorted.binary_search_by(|item| natural(name_of(item), name)).ok()
 }

@@ -1,4 +1,4 @@
-//! A network in the making: links as drafts that may still be changed by name, then the sorted nodes and
+//! A network under construction: links as drafts that may still be changed by name, then the sorted nodes and
 //! links of the model.
 
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ use crate::text::{Item, Table, Value, join};
 pub(crate) struct Network {
     nodes: Vec<String>,
     links: Vec<Draft>,
-    /// What a file says that was read otherwise, or not at all.
+    /// Notes on files whose content was not read as written.
     pub notes: Vec<String>,
 }
 
-/// A link in the making.
+/// A draft of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub name: String,
@@ -44,14 +44,14 @@ pub(crate) struct Draft {
     to: usize,
     spec: Spec,
     lost: Vec<Lost>,
-    /// The other direction, in the order of making.
+    /// Index of the other direction, in the order of creation.
     other_way: Option<usize>,
-    /// How many equal links it makes.
+    /// Number of equal links.
     count: u64,
     place: Place,
 }
 
-/// What a direction of a link is like.
+/// The settings of one direction of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub rate: Rate,
@@ -71,7 +71,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Stands in for a link whose keys were refused, so that checking can go on.
+    /// Replaces a link whose keys were refused, so that checking can continue.
     pub(crate) fn stand_in(catalog: &Catalog) -> Self {
         Self {
             rate: Rate::from_mbit(1),
@@ -90,9 +90,9 @@ impl Spec {
         }
     }
 
-    /// The other direction, unless it is said otherwise: as fast and as long, with a queue that does not drop
-    /// what data needs to come back. Tags are as wide there: it exchanges what this one is issued on
-    /// acknowledgements.
+    /// The other direction by default: the same rate and delay, with a queue that does not drop
+    /// acknowledgements of data. Tags have the same width: it exchanges, on acknowledgements, the tickets
+    /// issued to this one.
     pub(crate) fn other_way(&self) -> Self {
         Self {
             queue: queue::deep(),
@@ -107,7 +107,7 @@ impl Spec {
         }
     }
 
-    /// Takes over what `fields` set, for member `i`.
+    /// Applies the keys in `fields`, for member `i`.
     pub(crate) fn change(
         &mut self,
         fields: &Fields<'_>,
@@ -166,7 +166,7 @@ impl Spec {
     }
 }
 
-/// Listed losses, with the flow not yet looked up.
+/// Listed losses whose flow is not looked up yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Lost {
     pub flow: String,
@@ -175,7 +175,7 @@ pub(crate) struct Lost {
     pub place: Place,
 }
 
-/// What of a link goes by flows, which are not known yet.
+/// Settings of a link that refer to flows, which are not known yet.
 pub(crate) struct OfFlows {
     pub lost: Vec<Lost>,
     pub queue: Rc<Queue>,
@@ -185,13 +185,13 @@ pub(crate) struct OfFlows {
 pub(crate) struct Finished {
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
-    /// Of each link.
+    /// Settings of each link that refer to flows.
     pub of_flows: Vec<OfFlows>,
     pub notes: Vec<String>,
 }
 
 impl Network {
-    /// Adds a node that is not there yet.
+    /// Adds a node, unless it exists.
     pub(crate) fn node(&mut self, name: impl Into<String>) -> usize {
         self.nodes.push(name.into());
         self.nodes.len() - 1
@@ -223,7 +223,7 @@ impl Network {
         other
     }
 
-    /// Adds and changes what the tables under `link` say.
+    /// Adds and changes links by the tables under `link`.
     pub(crate) fn links(&mut self, table: &Table, defaults: &Defaults<'_>, problems: &mut Problems) {
         let known = self.links.iter().enumerate().map(|(at, link)| (link.name.clone(), at));
         let known: BTreeMap<_, _> = known.collect();
@@ -264,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Adds a link of its own.
+    /// Adds a link that no topology declares.
     fn declare(
         &mut self,
         name: &str,
@@ -295,8 +295,8 @@ impl Network {
         self.links.len() - 1
     }
 
-    /// Changes the link at `at`, and its other direction, `x.back`, in what the two have in common: rate, delay and exchange, unless
-    /// the topology sets them apart.
+    /// Changes the link at `at`, and its other direction, `x.back`, in the keys that both share: rate, delay
+    /// and exchange, unless the topology sets them apart.
     fn change_both(
         &mut self,
         at: usize,
@@ -306,7 +306,7 @@ impl Network {
     ) {
         let before = self.links[at].spec.clone();
         self.change(at, fields, defaults, problems);
-        // Of the two, `x` was made first; one that is named `x.back` is changed alone.
+        // `x` was created before its other direction; a change that names `x.back` applies to that alone.
         let Some(other) = self.links[at].other_way.filter(|other| *other > at) else { return };
         let spec = self.links[at].spec.clone();
         let back = &mut self.links[other].spec;
@@ -327,7 +327,7 @@ impl Network {
         link.lost.extend(listed_losses(fields, problems));
     }
 
-    /// Adds, changes or leaves out the other direction of the link at `at`.
+    /// Adds, changes or removes the other direction of the link at `at`.
     fn other_way(
         &mut self,
         at: usize,
@@ -377,7 +377,7 @@ impl Network {
             order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
 
         let mut links: Vec<(usize, Draft)> = drafts.into_iter().enumerate().collect();
-        // Two runs that are nearly in order already, so this is close to linear.
+        // The list consists of two sorted runs, so this is close to linear.
         links.sort_by_key(|(_, link)| link.name.ends_with(".back"));
         links.sort_by(|(_, a), (_, b)| natural(&a.name, &b.name));
         let mut link_ids = vec![LinkId(0); links.len()];
@@ -402,7 +402,7 @@ impl Network {
     }
 }
 
-/// Each draft as often as it counts, and the places of the members of groups, by name.
+/// Copies of each draft by its count, and the indices of the members of groups, by name.
 fn members(drafts: Vec<Draft>) -> (Vec<Draft>, Vec<(String, Range<usize>)>) {
     if drafts.iter().all(|draft| draft.count == 1) {
         return (drafts, Vec::new());
@@ -471,7 +471,7 @@ impl Draft {
             lost: Vec::new(),
             watched: watch,
             pcap,
-            // Beyond the most links there are none; the scenario is refused then.
+            // Links beyond the maximum do not exist; the scenario is refused then.
             other_way: self.other_way.and_then(|other| link_ids.get(other)).copied(),
             tickets,
             ack_tickets,
@@ -481,7 +481,7 @@ impl Draft {
     }
 }
 
-/// The names of tables that say where something begins: all but slips.
+/// The names of tables that declare where a link begins, all except mistakes.
 pub(crate) fn declared(table: &Table) -> impl Iterator<Item = &str> + Clone {
     let has_from = |item: &Item| item.as_table().is_some_and(|table| table.get("from").is_some());
     table.entries.iter().filter(move |(_, item)| has_from(item)).map(|(name, _)| name.as_str())
@@ -491,7 +491,7 @@ pub(crate) fn declared(table: &Table) -> impl Iterator<Item = &str> + Clone {
 fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<DeliveryTrace> {
     let table = inner(fields, "rate", problems)?;
     let path = Path::new(table.text("trace")?);
-    // An empty text was refused as such.
+    // An empty text was refused before.
     let columns = table.text("columns");
     if columns.is_some_and(str::is_empty) {
         return None;
@@ -510,7 +510,7 @@ fn bursts(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Gilber
     table.read(GilbertElliott::from_args, i, problems)
 }
 
-/// The variation of the delay: a longest time, or the table under `jitter`. Zero takes a default back.
+/// The jitter: a maximum, or the table under `jitter`. Zero takes a default back.
 fn jitter(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Jitter> {
     if let Some(max) = fields.get("jitter", i, problems) {
         return Some(Jitter { max, distribution: JitterDistribution::Uniform, reorder: false });
@@ -519,7 +519,7 @@ fn jitter(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Jitter
     table.read(Jitter::from_args, i, problems)
 }
 
-/// The table under `key`, if what is there is one.
+/// The table under `key`, if the value is a table.
 fn inner<'a>(fields: &Fields<'a>, key: &str, problems: &mut Problems) -> Option<Fields<'a>> {
     let Kind::OrTable(_, keys) = fields.kind(key)? else { return None };
     let item = fields.item(key).filter(|item| item.as_table().is_some())?;

@@ -1,4 +1,4 @@
-//! Parameters by name: how those of TCP and QUIC are listed, set, read and checked.
+//! Parameters by name: listing, setting, reading and checking those of TCP and QUIC.
 
 use apportion_core::congestion::{Algorithm, Registered};
 use apportion_core::param::{ByName, ParamError};
@@ -10,7 +10,7 @@ use crate::tcp::DelayedAck;
 
 /// The parameters of a transport.
 pub(crate) trait Params: ByName + Clone + 'static {
-    /// Its name in messages.
+    /// The transport's name in messages.
     const TRANSPORT: &'static str;
 
     /// Why no connection can run with these values, if so.
@@ -19,7 +19,8 @@ pub(crate) trait Params: ByName + Clone + 'static {
     /// The congestion control.
     fn algorithm(&mut self) -> &mut Algorithm;
 
-    /// Sets the parameter called `name` from `text`, or changes nothing and says what is wrong with either.
+    /// Sets the parameter called `name` from `text`, or changes nothing and returns what is wrong with
+    /// either.
     fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.change(name, text, |changed| {
             changed.put(name, text).unwrap_or_else(|| {
@@ -30,7 +31,7 @@ pub(crate) trait Params: ByName + Clone + 'static {
         })
     }
 
-    /// Sets the congestion control to one that a program has registered, or changes nothing and says why it cannot be.
+    /// Sets the congestion control to a registered one, or changes nothing and returns why it cannot be set.
     fn set_registered(&mut self, control: &Registered) -> Result<(), ParamError> {
         self.change("algorithm", control.entry().name, |changed| {
             *changed.algorithm() = Algorithm::Registered(control.clone());
@@ -38,7 +39,7 @@ pub(crate) trait Params: ByName + Clone + 'static {
         })
     }
 
-    /// Makes a change, unless no connection can run with it; `text` is what was written under `name`.
+    /// Makes a change, unless no connection can run with it; `text` was written under `name`.
     fn change(
         &mut self,
         name: &str,
@@ -53,16 +54,17 @@ pub(crate) trait Params: ByName + Clone + 'static {
     }
 }
 
-/// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits. QUIC's could be larger; chosen: as TCP's.
+/// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits. QUIC's could be larger; chosen: as
+/// for TCP.
 pub(crate) const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
 
-/// Whether the parts are at most one packet together.
+/// Whether the sum of the parts is at most one packet.
 pub(crate) fn fit_a_packet(parts: &[Bytes]) -> bool {
     let take = |left: Bytes, &part: &Bytes| (part <= left).then(|| left - part);
     parts.iter().try_fold(MAX_PACKET, take).is_some()
 }
 
-/// Sizes of full packets and the receiver's window: what holds for every transport.
+/// Checks sizes of full packets and the receiver's window, for every transport.
 pub(crate) fn check_sizes(segment: Bytes, header: Bytes, window: Bytes) -> Result<(), ParamError> {
     let (key, why) = if segment == Bytes::ZERO || !fit_a_packet(&[segment, header]) {
         ("segment", "a packet carries at least 1 byte; with its headers it has at most 65535")
@@ -76,7 +78,8 @@ pub(crate) fn check_sizes(segment: Bytes, header: Bytes, window: Bytes) -> Resul
     Err(ParamError::new(key, why))
 }
 
-/// The congestion window of a start in full packets of `segment`, for a transport whose windows are at least `least`.
+/// The initial congestion window in full packets of `segment`, for a transport with windows of at least
+/// `least`.
 pub(crate) fn check_initial_window(
     window: Packets,
     least: Packets,
@@ -92,7 +95,7 @@ pub(crate) fn check_initial_window(
     Err(ParamError::new("initial_window", why))
 }
 
-/// When a receiver acknowledges.
+/// Checks when a receiver acknowledges.
 pub(crate) fn check_delayed_ack(delayed: Option<DelayedAck>) -> Result<(), ParamError> {
     match delayed {
         Some(ack) if ack.every == 0 || ack.timeout == Span::ZERO => {
@@ -107,7 +110,7 @@ pub(crate) fn check_delayed_ack(delayed: Option<DelayedAck>) -> Result<(), Param
 pub(crate) mod tests {
     use super::Params;
 
-    /// Sets each parameter of `original` to a value unlike it: `others` has one for each.
+    /// Sets each parameter of `original` to a different value; `others` has one for each.
     pub(crate) fn check_each_alone<P: Params>(original: &P, others: &[(&str, &str)]) {
         assert_eq!(others.len(), P::PARAMS.len());
         for (name, text) in others {

@@ -5,17 +5,19 @@ use apportion_core::units::Span;
 
 use crate::model::{Scenario, Setting};
 
-/// How far each delay moves. Chosen: far below what anyone knows of a delay, and far above the resolution of simulated time.
+/// Distance by which each delay moves. Chosen: far below the precision of any known delay, and far above the
+/// resolution of simulated time.
 const MOVE: Span = Span::from_micros(1);
 
-/// Replications that share a moved scenario. Chosen: two perturbed copies that agree with each other and not with the rest show that it is the
-/// moves; more of them would leave fewer moves to try.
+/// Replications that share a moved scenario. Chosen: two perturbed copies that agree with each other and not
+/// with the rest show that the moves are the cause; more would leave fewer moves to try.
 const SHARED: u64 = 2;
 
 impl Scenario {
-    /// The scenario of the perturbed copy of replication `k`, from 0: the same with every propagation delay, also those that it changes to, moved
-    /// by 1 µs, half of them up and half of them down by chance; delays below 1 µs move up. The moves depend on the seed of the scenario, the names of
-    /// links and `k` / 2: two replications in succession share theirs.
+    /// The scenario of the perturbed copy of replication `k`, from 0. Every propagation delay, including
+    /// those that changes set, is moved by 1 µs, up or down at random; delays below 1 µs move up. The moves
+    /// depend on the seed of the scenario, the names of links and `k` / 2: two successive replications share
+    /// theirs.
     #[must_use]
     pub fn perturbed(&self, k: u64) -> Self {
         let mut other = self.clone();
@@ -38,7 +40,7 @@ impl Scenario {
         other
     }
 
-    /// The number of the moves that the perturbed copy of replication `k` has.
+    /// The number of the moves of replication `k`'s perturbed copy.
     #[must_use]
     pub const fn moves_of(k: u64) -> u64 {
         k / SHARED
@@ -71,7 +73,7 @@ mod tests {
         let all = moves(&other);
         assert!(all.len() == 802 && all.iter().filter(|&&by| by == 1_000).count() >= 800);
         assert!(all.iter().all(|by| by.abs() == 1_000));
-        // A changed delay moves as that of its link does, and the moves differ from pair to pair.
+        // A changed delay moves like its link's delay, and the moves differ from pair to pair.
         let bottleneck = scenario.links.iter().position(|link| link.name == "bottleneck").unwrap();
         let mut ups = 0;
         for k in 0..400 {
@@ -81,7 +83,7 @@ mod tests {
             assert_eq!(delay.as_nanos() as i64 - 8_000_000, by);
             ups += u64::from(by > 0);
         }
-        // Of 200 coins, within 4 σ = 28.
+        // 200 coins, within 4 σ = 28.
         assert!((144..=256).contains(&ups), "{ups}");
         assert_eq!(format!("{other:?}"), format!("{:?}", scenario.perturbed(1)));
         assert_ne!(moves(&scenario.perturbed(2)), moves(&scenario.perturbed(4)));

@@ -10,9 +10,9 @@
 //! others, site,   ,                             5Mbit,    1Mbit,   ,
 //! ```
 //!
-//! `down` and `up` are ceilings, those of the parent if empty; `down_min` and `up_min` what is assured while all want more. What is left of
-//! a parent's assured rate is assured to children without such a value in proportion to their ceilings. `others` takes the flows of
-//! nobody.
+//! `down` and `up` are ceilings, by default those of the parent; `down_min` and `up_min` are rates that are
+//! assured while all want more. The rest of a parent's assured rate is assured to children without such a
+//! value, in proportion to their ceilings. `others` takes flows without a customer.
 //!
 //! Cost: O(nodes) for a file, besides sorting names.
 
@@ -36,7 +36,7 @@ use crate::text::{Item, Table, Value, join};
 pub(crate) use differences::PlanChange;
 pub(crate) use warnings::Lowered;
 
-/// The key that names the file, and in a queue the direction whose rates its classes have.
+/// The key that names the file, and in a queue the direction whose rates its classes use.
 pub(crate) const KEY: &str = "plans";
 
 /// The node that takes flows without a customer.
@@ -47,12 +47,12 @@ const COLUMNS: [&str; 7] = ["name", "parent", "addresses", "down", "up", "down_m
 /// Rates of a node in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rates {
-    /// What it is assured while all want more.
+    /// The rate assured while all want more.
     assured: Rate,
     ceiling: Rate,
 }
 
-/// Rates of a node in one direction, as the file has them.
+/// Rates of a node in one direction, as written in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Terms {
     ceiling: Option<Rate>,
@@ -65,9 +65,9 @@ struct Node {
     name: String,
     parent: Option<usize>,
     prefixes: Vec<Prefix>,
-    /// By [`Direction`].
+    /// Written rates by [`Direction`].
     terms: [Terms; 2],
-    /// By [`Direction`].
+    /// Rates by [`Direction`].
     rates: [Rates; 2],
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Plans {
     nodes: Vec<Node>,
 }
 
-/// A line of the file, its cells by [`COLUMNS`]; none of what is empty.
+/// A line of the file, its cells by [`COLUMNS`]; none for empty cells.
 struct Row {
     line: u64,
     cells: [Option<String>; COLUMNS.len()],
@@ -147,7 +147,7 @@ fn rows(text: &str) -> Result<Vec<Row>, Vec<String>> {
     Ok(rows)
 }
 
-/// The text without the blanks in front of its cells, behind which a quote would not begin a cell.
+/// The text without blanks before cells, because a quote after a blank would not begin a cell.
 fn unpadded(text: &str) -> String {
     let (mut is_start, mut is_quoted) = (true, false);
     let is_kept = |c: &char| {
@@ -167,7 +167,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The line of the record that begins at this offset or behind the comments and empty lines that begin there.
+    /// The line of the record that begins at this offset, after any comments and empty lines there.
     fn of_record(&mut self, offset: u64) -> u64 {
         let to = usize::try_from(offset).unwrap_or(usize::MAX).min(self.text.len());
         self.line +=
@@ -183,7 +183,7 @@ impl Plans {
     /// Reads a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub(crate) fn read(text: &str) -> Result<Self, Vec<String>> {
         let rows = rows(text)?;
         if rows.is_empty() || rows.len() > MAX_CUSTOMERS {
@@ -241,7 +241,7 @@ impl Plans {
         }
     }
 
-    /// Decides what each node is assured, from the roots down.
+    /// Decides the assured rate of each node, from the roots down.
     fn assure(&mut self, rows: &[Row]) -> Result<(), Vec<String>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         let mut order: Vec<usize> = Vec::new();
@@ -293,7 +293,7 @@ impl Plans {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Divides what a node is assured among its children.
+    /// Divides the assured rate of a node among its children.
     fn divide(
         &mut self,
         parent: usize,
@@ -338,7 +338,7 @@ impl Plans {
             let rates = &mut self.nodes[at].rates[way as usize];
             let ceiling = u128::from(rates.ceiling.as_bit());
             let part = if wanted <= left { ceiling } else { ceiling * left / wanted };
-            // Below its ceiling, which fits. HTB needs a rate.
+            // Below the ceiling, so it fits. HTB needs a rate above zero.
             rates.assured = Rate::from_bit(part.max(1) as u64);
         }
         Ok(())
@@ -369,7 +369,7 @@ impl Plans {
     }
 }
 
-/// The column of what a node is assured.
+/// The column of a node's assured rate.
 const fn least_column(way: Direction) -> &'static str {
     match way {
         Direction::Up => "up_min",
@@ -377,7 +377,7 @@ const fn least_column(way: Direction) -> &'static str {
     }
 }
 
-/// A node, whose rates are not decided; `None` only if something was refused.
+/// A node without decided rates; `None` only if something was refused.
 fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> Option<Node> {
     let before = wrong.len();
     let parent = row.cell("parent").and_then(|name| {
@@ -402,7 +402,7 @@ fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> 
             wrong.push(why);
             None
         });
-        // One that is no rate is refused where the rate of the parent is divided.
+        // An invalid rate is refused where the rate of the parent is divided.
         Terms { ceiling, least: row.rate(least_column(way)).unwrap_or_default() }
     });
     let rates =
@@ -411,9 +411,10 @@ fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> 
     (wrong.len() == before).then_some(Node { name, parent, prefixes, terms, rates })
 }
 
-/// The plans that the file at the root of a scenario or a gateway names, if it names one. `None` only if something was refused.
+/// The plans in the file that the root of a scenario or gateway names, if it names one. `None` only if
+/// something was refused.
 pub(crate) fn of(root: &Table, files: &Files<'_>, problems: &mut Problems) -> Option<Option<Plans>> {
-    // Most problems of a file that are worth reading at once.
+    // Maximum of problems of a file that are listed.
     const MOST: usize = 20;
     let Some(item) = root.get(KEY) else { return Some(None) };
     let read = || {
@@ -447,7 +448,7 @@ pub(crate) fn expanded<'a>(
     Cow::Owned(expanded)
 }
 
-/// Whether there is a queue with plans in it.
+/// Whether any queue has plans.
 fn has_queue(item: &Item) -> bool {
     match &item.value {
         Value::List(items) => items.iter().any(has_queue),
@@ -498,14 +499,15 @@ fn expand(queue: &mut Table, path: &str, plans: Option<&Plans>, problems: &mut P
     }
 }
 
-/// The queue of a direction of a gateway, if its classes are those of plans, and the direction whose rates these have.
+/// The queue of a direction of a gateway, if its classes come from plans, and the direction whose rates they
+/// have.
 pub(crate) fn queue_of(root: &Table, way: Direction) -> Option<(&Item, Direction)> {
     let queue = root.get(way.name())?.as_table()?.get("queue")?;
     let plans = queue.as_table().filter(|table| is_queue(table))?.get(KEY)?.as_text()?;
     Some((queue, Direction::BOTH.into_iter().find(|way| way.name() == plans)?))
 }
 
-/// A queue without the key `plans`, and the value of that.
+/// A queue without the key `plans`, and the value of that key.
 pub(crate) fn taken_out(queue: &Item) -> (Cow<'_, Item>, Option<&Item>) {
     let Some(table) = queue.as_table().filter(|table| is_queue(table)) else {
         return (Cow::Borrowed(queue), None);

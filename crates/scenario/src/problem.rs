@@ -1,29 +1,29 @@
-//! What is wrong with a scenario: where, which key, why, and how to mend it.
+//! Problems of a scenario: place, key, cause and remedy.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use apportion_core::param;
 
-/// Where something was written.
+/// A place where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// On a line of the scenario file, counting from 1.
     Line(u32),
-    /// In a `--set`, or in a text that is no file.
+    /// In a `--set`, or in a text that is not a file.
     Override,
 }
 
-/// One thing that is wrong with a scenario.
+/// One problem of a scenario.
 ///
 /// Prints as `scenarios/x.toml:12: link.bottleneck.rate: what is wrong; how to mend it`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// The scenario file as the user named it.
+    /// The scenario file by the user's name.
     pub file: String,
-    /// Where in it.
+    /// The place in it.
     pub place: Place,
-    /// The key, such as `link.bottleneck.rate`; empty where no key can be named.
+    /// The key, for example `link.bottleneck.rate`; empty if there is no key to name.
     pub path: String,
     /// What is wrong and how to mend it.
     pub message: String,
@@ -44,17 +44,17 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// All that is wrong with a text that is no file, such as an option of a command. Prints as one line.
+/// All problems of a text that is not a file, for example an option of a command. Prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
-    /// The text, where it is printed too.
+    /// The text, if it is printed too.
     text: Option<String>,
-    /// What is wrong with its keys; without a path what is wrong with the whole.
+    /// Problems with keys; without a path, problems with the whole.
     pub problems: Vec<Problem>,
 }
 
 impl TextError {
-    /// It is not of the form at all.
+    /// The text does not have the right form at all.
     pub(crate) fn whole(message: impl Into<String>) -> Self {
         let mut problems = Problems::default();
         problems.add(Place::Override, "", message);
@@ -81,10 +81,11 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
-/// Most characters of one message. Chosen: above all lists of what is known, and below what a wrong file has on a line.
+/// Maximum characters of one message. Chosen: above all lists of known names, and below the length of lines
+/// in wrong files.
 const LONGEST: usize = 4_000;
 
-/// The message, without the middle of one that repeats more of a file than one reads.
+/// The message, cut in the middle if it repeats too much of a file.
 fn shortened(message: String) -> String {
     if message.chars().count() <= LONGEST {
         return message;
@@ -95,7 +96,7 @@ fn shortened(message: String) -> String {
     format!("{begin} [..] {}", &message[end..])
 }
 
-/// Most problems that are worth reading at once (chosen: a few screens).
+/// Maximum of listed problems (chosen: a few screens).
 const MOST: usize = 200;
 
 /// Collects all errors, so that the user sees them at once. The points of a sweep share most of their keys, so
@@ -116,39 +117,38 @@ impl Problems {
         }
     }
 
-    /// As [`add`](Problems::add), where everything that comes later of the same key would only be a
-    /// consequence.
+    /// Like [`add`](Problems::add), if later errors of the same key would only be consequences.
     pub(crate) fn add_final(&mut self, place: Place, path: String, message: impl Into<String>) {
         self.add(place, path.clone(), message);
         self.settled.insert(path);
     }
 
-    /// Notes what of the value of `path`, written at `place`, is not used: no problem, but to be said.
+    /// Notes that a part of the value of `path`, written at `place`, is not used: no problem, but reported.
     pub(crate) fn note(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
         if self.notes.len() < MOST {
             self.notes.insert((place, path.into(), shortened(message.into())));
         }
     }
 
-    /// What was noted since the last call, in the order of the file.
+    /// The notes since the last call, in the order of the file.
     pub(crate) fn take_notes(&mut self) -> impl Iterator<Item = String> {
         std::mem::take(&mut self.notes).into_iter().map(|(_, path, message)| format!("{path}: {message}"))
     }
 
-    /// Whether nothing is wrong, whatever there is to warn of.
+    /// Whether there are no problems; notes do not count.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// All of them in the order of the file.
+    /// All problems in the order of the file.
     pub(crate) fn into_vec(self, file: &str) -> Vec<Problem> {
         let problem = |(place, path, message)| Problem { file: file.to_owned(), place, path, message };
         self.found.into_iter().map(problem).collect()
     }
 }
 
-/// Names, or parts of them, that have been replaced, with what is in their place: `drr+rnd` is `drr+random_drop`. No name is read
-/// under its old form; [`renamed`] and [`did_you_mean`] say the new one.
+/// Renamed names, or parts of them, with their replacements: `drr+rnd` is `drr+random_drop`. Old names are
+/// not accepted; [`renamed`] and [`did_you_mean`] suggest the new ones.
 const RENAMED: &[(&str, &str)] = &[
     ("rnd", "random_drop"),
     ("stochastic_fq", "sfq"),
@@ -182,18 +182,19 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Of a key, called `noun`, where there are only those that are `known`.
+/// The message about an unknown key, called `noun`, with the `known` ones.
 pub fn unknown_key<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     param::unknown_key(noun, &did_you_mean(name, known.clone()), known)
 }
 
-/// Of a table that declares nothing by itself, under a name that is like one of those that are `known`: that is meant, most likely.
+/// The message about a table that declares nothing by itself, and whose name is close to one of `known`,
+/// which was probably meant.
 pub(crate) fn misnamed<'a>(
     noun: &str,
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Option<String> {
-    // Chosen: what a person reads.
+    // Maximum of listed names. Chosen: what a person reads.
     const MOST_LISTED: usize = 20;
     let nearest = nearest(name, &mut known.clone())?;
     let listed: Vec<_> = known.take(MOST_LISTED).collect();
@@ -203,24 +204,25 @@ pub(crate) fn misnamed<'a>(
     ))
 }
 
-/// Of a word that is none of `known`.
+/// The message about a word that is none of `known`.
 pub(crate) fn unknown_word<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let guess = did_you_mean(name, known.clone());
     format!("`{name}` is not known here{guess}; known: {}", known.collect::<Vec<_>>().join(", "))
 }
 
-/// Of a table without the key `kind`, which would name one of `known`.
+/// The message about a table without the key `kind`, with the `known` ones.
 pub(crate) fn missing_kind(known: &[&str]) -> String {
     format!("missing; write for example kind = \"{}\" (known: {})", known[0], known.join(", "))
 }
 
 fn nearest<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Chosen: longer names are not slips, and their distance takes time and memory with the square of their length.
+    // Chosen: longer names are no typing errors, and the time and memory of their distance grow with the
+    // square of their length.
     const LONGEST: usize = 200;
     if name.len() > LONGEST {
         return None;
     }
-    // Chosen: one slip in short names, a third of the letters in long ones.
+    // Chosen: one error in short names, a third of the letters in long ones.
     let allowed = (name.chars().count() / 3).max(1);
     candidates
         .filter(|candidate| candidate.len() <= LONGEST)

@@ -12,8 +12,8 @@ use crate::problem::{Place, Problems, TextError};
 use crate::selection::Part;
 use crate::text::{self, Item};
 
-/// Reads a discipline: a name such as `pfd`, with or without quotes, or an inline table such as
-/// `{ kind = "red", limit = "50p" }`, as the key `queue` of a scenario takes them.
+/// Reads a discipline in the syntax of the key `queue` of a scenario: a name, for example `pfd`, with or
+/// without quotes, or an inline table, for example `{ kind = "red", limit = "50p" }`.
 ///
 /// ```
 /// let params = apportion_scenario::queue::from_text("{ kind = \"drr\", limit = \"110p\" }");
@@ -23,15 +23,15 @@ use crate::text::{self, Item};
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with it, with the messages that files get.
+/// All problems of the text, with the messages that files get.
 pub fn from_text(text: &str) -> Result<DisciplineParams, TextError> {
     from_text_with(&Catalog::default(), text)
 }
 
-/// As [`from_text`], with the disciplines of `catalog`.
+/// Like [`from_text`], with the disciplines of `catalog`.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the text.
 pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams, TextError> {
     let trimmed = text.trim();
     let item = if trimmed.starts_with('{') {
@@ -52,10 +52,10 @@ pub(crate) fn default(catalog: &Catalog) -> Rc<Queue> {
 /// The discipline of a link without the key `queue`.
 pub(crate) const DEFAULT: &str = "fifo";
 
-/// The size of a queue that does not drop what ordinary use puts into it: as Linux interfaces have (`txqueuelen`).
+/// The size of a queue that does not drop packets in ordinary use: that of Linux interfaces (`txqueuelen`).
 pub(crate) const DEEP: &str = "1000p";
 
-/// The queue of access links and reverse directions: of the size [`DEEP`].
+/// The queue of access links and reverse directions, of size [`DEEP`].
 pub(crate) fn deep() -> Rc<Queue> {
     fifo(&Catalog::default(), Some(DEEP))
 }
@@ -76,12 +76,12 @@ fn fifo(catalog: &Catalog, limit: Option<&str>) -> Rc<Queue> {
 /// A discipline as it is read, before flows are known.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Its parameters, where sizes in bandwidth-delay products stand for 100 ms.
+    /// The parameters, with 100 ms for sizes in bandwidth-delay products.
     pub params: DisciplineParams,
     in_bdp: Option<InBdp>,
 }
 
-/// What has sizes in bandwidth-delay products.
+/// The parts with sizes in bandwidth-delay products.
 #[derive(Clone, Debug)]
 struct InBdp {
     selection: Selection,
@@ -116,8 +116,8 @@ fn sized(selection: &Selection, round_trip: Span) -> Selection {
 }
 
 impl Queue {
-    /// Its parameters at a link that flows cross, with the sizes that these give it. A link that no flow crosses has no
-    /// bandwidth-delay product, and nothing to hold.
+    /// The parameters at a link that flows cross, with sizes by these flows. A link that no flow crosses has
+    /// no bandwidth-delay product, and nothing to hold.
     pub(crate) fn of_link(
         &self,
         id: LinkId,
@@ -145,10 +145,10 @@ impl Queue {
     }
 }
 
-/// The longest time that a flow over the link `id`, either way, takes there and back, delays of links alone; none without flows, zero
-/// where none comes back.
+/// The longest round trip of a flow over the link `id` in either direction, counting only delays of links;
+/// none without flows, zero if none returns.
 fn longest_round_trip(id: LinkId, links: &[Link], flows: &[Flow]) -> Option<Span> {
-    // One of equal-cost paths, or a member of a group, counts as that which a flow may take.
+    // One of equal-cost paths, or a member of a group, counts as one that the flow may take.
     let group = |of: LinkId| links[of.index()].group.as_ref().map_or(&[][..], |group| &group.members);
     let may_be = |flow: &Flow, of: LinkId| of == id || !flow.pinned.contains(&of) && group(of).contains(&id);
     let crosses = |flow: &&Flow| {
@@ -162,7 +162,7 @@ fn longest_round_trip(id: LinkId, links: &[Link], flows: &[Flow]) -> Option<Span
     flows.iter().filter(crosses).map(round_trip).max().map(Span::from_nanos)
 }
 
-/// The same of a gateway, whose packets have a DSCP.
+/// Reads a discipline of a gateway, whose packets have a DSCP.
 pub(crate) fn read_of_gateway(
     catalog: &Catalog,
     item: &Item,

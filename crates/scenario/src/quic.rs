@@ -1,7 +1,8 @@
 //! QUIC parameters of scenarios: data only. The simulator implements all of them.
 //!
-//! Unlike TCP there are no profiles: what RFC 9000 and RFC 9002 recommend is the default, and every parameter can be set by
-//! [name](QuicParams::PARAMS). Constants that those RFCs give one value for, such as the time threshold of 9/8, are no parameters.
+//! Unlike TCP it has no profiles: the recommendations of RFC 9000 and RFC 9002 are the defaults, and every
+//! parameter can be set by [name](QuicParams::PARAMS). Constants with a single value in those RFCs, for
+//! example the time threshold of 9/8, are not parameters.
 //!
 //! Headers on the wire, in bytes, of a packet with data:
 //!
@@ -56,11 +57,11 @@ params! {
 /// The default congestion control.
 const DEFAULT: Algorithm = Algorithm::Cubic;
 
-/// Of a packet that acknowledges: IPv4, UDP, the short header and the tag.
+/// Headers of a packet that acknowledges: IPv4, UDP, the short header and the tag.
 const ACK_HEADERS: Bytes = Bytes::new(20 + 8 + 13 + 16);
 /// An ACK frame of one range, as most are: type 1, largest 4, delay 2, count 1, range 2 (RFC 9000 section 19.3).
 const USUAL_ACK_FRAME: Bytes = Bytes::new(10);
-/// Ranges that an ACK frame has at most. Chosen, as implementations bound it (RFC 9000 section 13.2.3).
+/// Maximum of ranges in an ACK frame. Chosen, as implementations bound it (RFC 9000 section 13.2.3).
 pub const MAX_RANGES: usize = 32;
 /// The largest ACK frame: one range, two numbers of 4 bytes for each other, and three counts.
 const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + (MAX_RANGES as u64 - 1) * 8 + 3 * 4);
@@ -69,11 +70,11 @@ impl Default for QuicParams {
     fn default() -> Self {
         Self {
             algorithm: DEFAULT,
-            // With its headers 1500 bytes, as path MTU discovery finds on an Ethernet (RFC 9000 section 14.3).
+            // 1500 bytes with headers, as path MTU discovery finds on an Ethernet (RFC 9000 section 14.3).
             segment: Bytes::new(1_431),
             header: Bytes::new(20 + 8 + 13 + 12 + 16),
             ack: ACK_HEADERS,
-            // Chosen: that of TCP's default, so that the two differ in what they do and not in what they may.
+            // Chosen: the default of TCP, so that the two differ only in their algorithms.
             window: Bytes::new(3_145_728),
             initial_window: Packets::new(10),
             packet_threshold: 3,
@@ -95,7 +96,7 @@ impl QuicParams {
     /// Sets the parameter called `name` from `text`.
     ///
     /// # Errors
-    /// What is wrong with either, or that no QUIC can run with it; nothing changes then.
+    /// What is wrong with either, or that no QUIC can run with it; then nothing changes.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.set_by_name(name, text)
     }
@@ -148,7 +149,8 @@ impl QuicParams {
         self.delayed_ack.map_or(Span::ZERO, |ack| ack.timeout)
     }
 
-    /// What congestion controls that TCP has too are to do: RFC 9002 section 7.3, in bytes and from the whole window.
+    /// The response of congestion controls that TCP has too: RFC 9002 section 7.3, in bytes and from the
+    /// whole window.
     #[must_use]
     pub fn congestion(&self) -> TcpParams {
         TcpParams {
@@ -176,7 +178,7 @@ pub const MINIMUM_WINDOW: Packets = Packets::new(2);
 /// RFC 9000 section 18.2.
 const MAX_ACK_DELAY: Span = Span::from_millis(1 << 14);
 
-/// The names of the congestion controls of this project that QUIC has, the default first.
+/// The names of this project's congestion controls for QUIC, the default first.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let default = DEFAULT.entry().name;
     let others = ALGORITHMS.iter().filter(|entry| entry.quic).map(|entry| entry.name);

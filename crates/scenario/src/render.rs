@@ -1,5 +1,5 @@
-//! The canonical text of a scenario: what the loader understood, as TOML that loads back to the same
-//! scenario.
+//! The canonical text of a scenario: the scenario as the loader understood it, as TOML that loads back to the
+//! same scenario.
 //!
 //! Tables and keys are sorted, quantities are written in one way, defaults are filled in, sweeps stay sweeps.
 //! Files that differ only in order, comments and spelling have the same canonical text, and so the same hash.
@@ -20,15 +20,15 @@ use crate::tables::ROOT;
 use crate::text::{Item, Table, Value, join, key_text, quoted};
 use crate::transport;
 
-/// The text, and the hash of all but the title. `title` stands in for a missing one; `files` are the contents
-/// the scenario refers to.
+/// The text, and the hash of everything except the title. `title` replaces a missing one; `files` are the
+/// contents that the scenario refers to.
 pub(crate) fn canonical(
     catalog: &Catalog,
     root: &Table,
     title: &str,
     files: &[(String, u64)],
 ) -> (String, u64) {
-    // What a scenario is called changes nothing that it does.
+    // The title does not affect a run.
     let text = without(&["title"], catalog, root, files);
     let hash = fnv1a(&text);
     let title = root.get("title").map_or_else(|| quoted(title), ToString::to_string);
@@ -71,20 +71,21 @@ pub(crate) fn without(keys: &[&str], catalog: &Catalog, root: &Table, files: &[(
             }
         }
     }
-    // Below a table, what is no table would belong to it.
+    // Entries that are not tables must come first, or they would belong to the table above.
     out.push_str(&tables);
     out
 }
 
-/// The catalogue with the scenario's preset. None where it is swept: parts then stay as they are written, since what
-/// is not set differs from point to point.
+/// The catalogue with the scenario's preset. None if that is swept: parts then stay as written, because unset
+/// values differ from point to point.
 pub(crate) fn with_preset(catalog: &Catalog, root: &Table) -> Option<Catalog> {
     let preset = root.get("defaults").and_then(Item::as_table).and_then(|defaults| defaults.get(Preset::KEY));
     let preset = preset.map_or(Some(Preset::Default), |item| item.as_text()?.parse().ok())?;
     Some(catalog.with_preset(preset))
 }
 
-/// Whether `defaults` may set `key` for what is declared under `map`. Unknown, so true, where they are swept.
+/// Whether `defaults` may set `key` for declarations under `map`. True if they are swept, because it is
+/// unknown.
 fn has_default(root: &Table, map: &str, key: &str) -> bool {
     let Some(defaults) = root.get("defaults") else { return false };
     let Some(defaults) = defaults.as_table() else { return true };
@@ -211,7 +212,7 @@ fn entries(
     }
     for key in keys {
         let text = match (key.kind, table.get("set").and_then(Item::as_text)) {
-            // What a change sets decides how its value is written.
+            // The changed setting decides how its value is written.
             (Kind::Any, Some(set)) => {
                 table.get(key.name).map(|item| one(catalog, changes::kind_of(set), item))
             }
@@ -219,7 +220,7 @@ fn entries(
         };
         all.extend(text.map(|text| (key.name.to_owned(), text)));
     }
-    // Only where `kind` itself is swept: then the keys are not known yet.
+    // Only if `kind` itself is swept: then the keys are unknown.
     for (key, item) in &table.entries {
         let known = keys.iter().any(|known| known.name == key) || (key == "kind" && variant.is_some());
         if !known {

@@ -1,9 +1,9 @@
-//! Paths through the network: least delay, then fewest links; all of those that are equal in this, and of them the one of
-//! the first names.
+//! Paths through the network: least delay, then fewest links; all paths that are equal in this, and among
+//! them the first by name.
 //!
 //! Costs are computed once per destination and paths once per pair of nodes. A host with a single link adds
-//! that link to the path of its router, so ten thousand hosts behind one router need one computation, and share what
-//! paths there are between two routers.
+//! that link to the path of its router, so ten thousand hosts behind one router need one computation, and
+//! share the paths between two routers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -29,7 +29,7 @@ pub struct Routing<'a> {
 }
 
 impl<'a> Routing<'a> {
-    /// Of `nodes` nodes. Links are in the order of their names.
+    /// Routes of a network of `nodes` nodes. Links are in the order of their names.
     #[must_use]
     pub fn new(nodes: usize, links: &'a [Link]) -> Self {
         let (mut out, mut into) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
@@ -64,7 +64,7 @@ impl<'a> Routing<'a> {
     fn find(&mut self, from: NodeId, to: NodeId) -> Option<Path> {
         let (mut head, mut tail) = (Vec::new(), Vec::new());
         let (mut at, mut end) = (from, to);
-        // A path has at most as many links as there are nodes; more means going round in a circle.
+        // A path has at most as many links as there are nodes; more means a loop.
         while at != end
             && let [only] = self.out[index(at)][..]
         {
@@ -89,8 +89,8 @@ impl<'a> Routing<'a> {
         Some(Path { first: head.into(), equal })
     }
 
-    /// The links on paths of least cost from `at` to `end`, sorted by the node that they leave, of groups the first; `Some(None)` if
-    /// there is one path, `None` if there is none.
+    /// The links on paths of least cost from `at` to `end`, sorted by the node that they leave, with the
+    /// first of each group; `Some(None)` if there is one path, `None` if there is none.
     fn equal(&mut self, at: NodeId, end: NodeId) -> Option<Option<Arc<[LinkId]>>> {
         if at == end {
             return Some(None);
@@ -124,7 +124,7 @@ impl<'a> Routing<'a> {
         Some(equal)
     }
 
-    /// Whether a link is not of a group, or the first of one.
+    /// Whether a link is in no group, or the first of one.
     fn is_first(&self, id: LinkId) -> bool {
         self.link(id).group.as_ref().is_none_or(|group| group.members.first() == Some(&id))
     }
@@ -222,15 +222,15 @@ mod tests {
         assert_eq!(path(4, &[(0, 1, 2), (1, 3, 2), (0, 2, 1), (2, 3, 2)], 0, 3), Some(vec![2, 3]));
         // 0 - 1 - 2 takes 1 + 1 ms in two links, 0 - 2 takes 2 ms in one.
         assert_eq!(path(3, &[(0, 1, 1), (1, 2, 1), (0, 2, 2)], 0, 2), Some(vec![2]));
-        // Two ways that are alike but for their names; the first link decides, whatever the second is called.
+        // Two paths that differ only in names; the first link decides, whatever the second is called.
         assert_eq!(path(4, &[(1, 3, 1), (0, 2, 1), (0, 1, 1), (2, 3, 1)], 0, 3), Some(vec![1, 3]));
-        // Without delay, going round in circles still costs links.
+        // Without delay, a loop still costs links.
         assert_eq!(path(3, &[(0, 1, 0), (1, 0, 0), (1, 2, 0), (2, 1, 0)], 0, 2), Some(vec![0, 2]));
     }
 
     #[test]
     fn hosts_with_one_link_add_it_to_the_path_of_their_router() {
-        // Hosts 0 and 5; routers 1 - 4 with a longer and a shorter way.
+        // Hosts 0 and 5; routers 1 - 4 with a longer and a shorter path.
         let ends = [(0, 1, 1), (1, 2, 5), (2, 4, 5), (1, 3, 1), (3, 4, 1), (4, 5, 1), (4, 1, 1)];
         assert_eq!(path(6, &ends, 0, 5), Some(vec![0, 3, 4, 5]));
         assert_eq!(path(6, &ends, 0, 0), Some(vec![]));
@@ -240,7 +240,7 @@ mod tests {
     fn what_cannot_be_reached_has_no_path() {
         assert_eq!(path(3, &[(0, 1, 1)], 0, 2), None);
         assert_eq!(path(3, &[(0, 1, 1)], 1, 0), None);
-        // A ring that never comes by node 3: single links on both sides, followed no further than there are
+        // A loop that never reaches node 3: single links on both sides, followed no further than there are
         // nodes.
         assert_eq!(path(5, &[(0, 1, 1), (1, 2, 1), (2, 0, 1), (4, 3, 1), (3, 4, 1)], 0, 3), None);
     }

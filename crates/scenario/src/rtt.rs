@@ -9,13 +9,13 @@ impl Scenario {
     /// both directions plus the transmission times of a full packet and its acknowledgement. Datagrams have no
     /// acknowledgements; a reply of the same size is assumed.
     ///
-    /// `None` where there is no way back or a link has no rate.
+    /// `None` if there is no return path or a link has no rate.
     #[must_use]
     pub fn base_rtt(&self, flow: &Flow) -> Option<Span> {
         flow.rtt.or_else(|| self.path_rtt(flow))
     }
 
-    /// As [`base_rtt`](Self::base_rtt), of the network alone: `rtt` of the flow does not count.
+    /// Like [`base_rtt`](Self::base_rtt), for the network alone: the flow's key `rtt` does not count.
     #[must_use]
     pub fn path_rtt(&self, flow: &Flow) -> Option<Span> {
         let answer = flow.transport.ack().unwrap_or_else(|| flow.transport.packet());
@@ -26,8 +26,8 @@ impl Scenario {
         there.checked_add(self.crossing(&flow.back, answer)?).map(Span::from_nanos)
     }
 
-    /// The one-way delay of a full packet of `flow` without queueing, at the start: the delays of its links and the
-    /// transmission times. `None` where a link has no rate.
+    /// The one-way delay of a full packet of `flow` without queueing, at the start: the delays of its links
+    /// and the transmission times. `None` if a link has no rate.
     #[must_use]
     pub fn path_delay(&self, flow: &Flow) -> Option<Span> {
         self.crossing(&flow.path, flow.transport.packet()).map(Span::from_nanos)
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each flow, in microseconds.
+    /// Round-trip times of each flow, in microseconds.
     fn rtts(text: &str) -> Vec<Option<u64>> {
         let suite = crate::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
         let scenario = &suite.points[0].scenario;

@@ -1,4 +1,4 @@
-//! What scenario files select from the catalogue: a name, or a table with `kind` and parameters.
+//! Selections of scenario files from the catalogue: a name, or a table with `kind` and parameters.
 
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
@@ -12,7 +12,7 @@ use crate::plans;
 use crate::problem::{Problems, did_you_mean, unknown_key};
 use crate::text::{Item, Table, Value, join, quoted};
 
-/// What is selected.
+/// The kind of part that is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The discipline of a link.
@@ -33,7 +33,7 @@ impl Part {
         }
     }
 
-    /// What its key holds.
+    /// The kind of its key.
     pub(crate) const fn kind(self) -> Kind {
         Kind::Defined(
             self.key(),
@@ -45,12 +45,12 @@ impl Part {
         )
     }
 
-    /// What `key` holds, if it is a part.
+    /// The part that `key` holds, if any.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         [Self::Queue, Self::Marker, Self::Exchange].into_iter().find(|part| part.key() == key)
     }
 
-    /// With its article.
+    /// The noun with its article.
     const fn noun(self) -> &'static str {
         match self {
             Self::Queue => "a discipline",
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// What a table without `kind` selects.
+    /// The entry that a table without `kind` selects.
     pub(crate) const fn implied(self) -> Option<&'static str> {
         match self {
             Self::Queue => None,
@@ -76,7 +76,7 @@ impl Part {
         }
     }
 
-    /// The keys that select, before the parameters of what they select, with the roles of what they take.
+    /// The keys that select, before the parameters of the selected entries, with the roles of these.
     pub(crate) const fn selectors(self) -> &'static [(&'static str, &'static [Role])] {
         match self {
             Self::Queue => &[
@@ -102,7 +102,7 @@ impl Part {
         self.selectors().iter().all(|(selector, _)| *selector != key)
     }
 
-    /// Reads one and builds it; every error is added to `problems`.
+    /// Reads a selection and builds it; every error is added to `problems`.
     pub(crate) fn read<T>(
         self,
         catalog: &Catalog,
@@ -112,7 +112,7 @@ impl Part {
         problems: &mut Problems,
     ) -> Option<T> {
         let mut refuse = |error: ParamError| {
-            // The key of a class is one of its table, in that of all classes.
+            // The key of a class is in the class's table, which is in the table of all classes.
             let inner = error.key.split('.').scan(Some(item), |at, key| {
                 *at = at.and_then(|item| item.as_table()?.get(key));
                 *at
@@ -138,7 +138,7 @@ impl Part {
         build(&selection).map_err(refuse).ok()
     }
 
-    /// The entries that `item` asks for and its values, with every value that was refused.
+    /// The entries that `item` selects and its values, with every value that was refused.
     fn select(self, catalog: &Catalog, item: &Item) -> Result<(Selection, Vec<ParamError>), ParamError> {
         let (noun, example) = (self.noun(), self.example());
         let table = match &item.value {
@@ -199,7 +199,7 @@ impl Part {
             let candidates = self.entries(catalog).filter(fits);
             if let Some(name) = name.filter(|name| catalog.find(name).is_none()) {
                 let guess = did_you_mean(name, candidates.map(|entry| entry.name));
-                // The list of those that are known is long.
+                // The list of known names is long.
                 let at = error.message.find(" (known: ").unwrap_or(error.message.len());
                 error.message.insert_str(at, &guess);
             }
@@ -207,7 +207,8 @@ impl Part {
         })
     }
 
-    /// It as TOML with every parameter that it has, set or not; `None` if it is refused or swept inside.
+    /// The selection as TOML with all its parameters, set or not; `None` if it is refused or contains a
+    /// sweep.
     pub(crate) fn canonical(self, catalog: &Catalog, item: &Item) -> Option<String> {
         let (item, plans) = plans::taken_out(item);
         let (selection, errors) = self.select(catalog, &item).ok()?;
@@ -230,7 +231,7 @@ impl Part {
             parts.push(format!("{} = {}", Preset::KEY, quoted(preset.name())));
         }
         for part in selection.entries().flat_map(|entry| settings(selection.args.of(entry), entry)) {
-            // Entries of one selection may share a parameter, such as the limit.
+            // Entries of one selection may share a parameter, for example the limit.
             if !parts.contains(&part) {
                 parts.push(part);
             }
@@ -318,7 +319,7 @@ fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamErr
     if known.contains(&key) { selection.set(key, value) } else { Err(unknown(key, key, &known)) }
 }
 
-/// There is no parameter `name`, which stands at `path`.
+/// The error for an unknown parameter `name` at `path`.
 fn unknown(path: &str, name: &str, known: &[&str]) -> ParamError {
     ParamError::new(path, unknown_key("parameter", name, known.iter().copied()))
 }

@@ -1,6 +1,7 @@
 //! Distributions of the sizes of files: those that papers cite, and any other as a cumulative distribution in a file.
 //!
-//! Each is drawn by inversion, one uniform number for a size, so that another distribution moves no other draw.
+//! Sizes are drawn by inversion, with one uniform number each, so that another distribution shifts no other
+//! draw.
 //!
 //! | name | distribution | source |
 //! |---|---|---|
@@ -11,8 +12,8 @@
 //! | `lognormal` | lognormal, also within bounds | – |
 //! | `cdf` | points of a file | – |
 //!
-//! Both papers print curves. The points are those that simulations since have read off them, as pFabric (Alizadeh et al., SIGCOMM 2013)
-//! began, in bytes; between two points sizes are uniform.
+//! Both papers print curves. The points are those that simulations have used since pFabric (Alizadeh et al.,
+//! SIGCOMM 2013), read off the curves, in bytes; between two points sizes are uniform.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::key::{NUMBER, SIZE, TEXT, default, optional, required};
 /// A distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// Of a shape with this mean.
+    /// A shape with this mean.
     Shaped { mean: Bytes, shape: Shape },
     /// Pareto between two bounds.
     BoundedPareto {
@@ -36,7 +37,7 @@ pub enum Sizes {
         /// The largest.
         most: Bytes,
     },
-    /// The logarithm is normal; what lies outside the bounds is left out.
+    /// The logarithm is normal; sizes outside the bounds are left out.
     Lognormal {
         /// The median without bounds.
         median: Bytes,
@@ -105,7 +106,7 @@ pub(crate) const SIZES: &[Variant] = &[
     },
 ];
 
-/// As a table or a word, which the file may be needed for.
+/// A table or a word; a table may need a file.
 impl Setting for Sizes {
     const KIND: Kind = Kind::Variants(SIZES);
     fn of(_: Option<Value>) -> Option<Self> {
@@ -126,11 +127,12 @@ pub enum Shape {
 /// A cumulative distribution by its points: between two of them sizes are uniform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cdf {
-    /// Sizes in bytes with the share of files that are not larger; neither falls, and the last share is 1.
+    /// Sizes in bytes with the share of files of at most this size; neither descends, and the last share is
+    /// 1.
     points: Vec<(f64, f64)>,
 }
 
-/// Sizes in bytes, and the share of flows that are not larger.
+/// Sizes in bytes, and the share of flows of at most this size.
 pub(crate) const WEB_SEARCH: &[(f64, f64)] = &[
     (0.0, 0.0),
     (10e3, 0.15),
@@ -146,7 +148,7 @@ pub(crate) const WEB_SEARCH: &[(f64, f64)] = &[
     (30e6, 1.0),
 ];
 
-/// The same.
+/// Sizes in bytes, and the share of flows of at most this size.
 pub(crate) const DATA_MINING: &[(f64, f64)] = &[
     (0.0, 0.0),
     (180.0, 0.1),
@@ -163,23 +165,24 @@ pub(crate) const DATA_MINING: &[(f64, f64)] = &[
     (1e9, 1.0),
 ];
 
-/// Of a file of points. Chosen: a curve that was read off a figure has some ten, one of a trace some thousand.
+/// Maximum of points in a file. Chosen: a curve read off a figure has some ten, one from a trace some
+/// thousand.
 const MAX_POINTS: usize = 1_000_000;
-/// In bytes. Chosen: a petabyte, far from where real numbers are no longer whole.
+/// Maximum size in bytes. Chosen: a petabyte, far below the limit of whole numbers in floats.
 const MAX_SIZE: f64 = 1e15;
 
 impl Cdf {
-    /// One point a line: a size in bytes, and the share of files that are not larger, up to 1 or, in per cent, up to 100. Neither falls.
-    /// Between the two there may be another number, which is not used. Empty lines, what follows `#` and a first line of names are
-    /// skipped.
+    /// Parses one point a line: a size in bytes, and the share of files of at most this size, up to 1 or, in
+    /// per cent, up to 100. Neither descends. A number between the two is ignored. Empty lines, text after
+    /// `#` and a first line of names are skipped.
     ///
     /// # Errors
-    /// The first line that is not so, and what to write.
+    /// The first invalid line, and how to mend it.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         Self::parse_columns(text, 1.0).map(|(cdf, _)| cdf)
     }
 
-    /// The same of sizes in `unit` bytes, and how many columns there are.
+    /// Parses sizes in units of `unit` bytes, and returns the number of columns as well.
     pub(crate) fn parse_columns(text: &str, unit: f64) -> Result<(Self, usize), FileError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let (mut last_line, mut columns) = (1, None);
@@ -259,7 +262,7 @@ impl Cdf {
         let Some(&(size, at)) = self.points.get(above) else {
             return self.points.last().map_or(0.0, |&(size, _)| size);
         };
-        // Files of the first size are those up to its share.
+        // Files up to the share of the first point have the first size.
         let Some(&(before, below)) = above.checked_sub(1).and_then(|above| self.points.get(above)) else {
             return size;
         };
@@ -274,14 +277,14 @@ impl Cdf {
 }
 
 impl Cdf {
-    /// Of these points, which are as they must be.
+    /// A distribution of these points, which are valid.
     pub(crate) fn of(points: &[(f64, f64)]) -> Self {
         Self { points: points.to_vec() }
     }
 }
 
 impl Sizes {
-    /// The size in bytes that a share of files, from 0 to below 1, is not larger than.
+    /// The size in bytes at a quantile, from 0 to below 1.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
         match self {
@@ -336,13 +339,13 @@ impl Sizes {
         }
     }
 
-    /// The share of a lognormal distribution that its bounds leave.
+    /// The share of a lognormal distribution within its bounds.
     pub(crate) fn share_within(&self) -> f64 {
         let [from, to] = self.bounds();
         normal_below(to) - normal_below(from)
     }
 
-    /// The bounds of a lognormal distribution, as those of the normal one.
+    /// The bounds of a lognormal distribution as bounds of the normal one.
     fn bounds(&self) -> [f64; 2] {
         let &Self::Lognormal { median, sigma, least, most } = self else {
             return [f64::NEG_INFINITY, f64::INFINITY];
@@ -352,7 +355,7 @@ impl Sizes {
         [from, most.map_or(f64::INFINITY, normal)]
     }
 
-    /// What rounding has moved over a bound, at the bound.
+    /// Clamps a size that rounding has moved beyond a bound.
     fn within(&self, size: f64) -> f64 {
         match self {
             Self::Lognormal { least, most, .. } => {
@@ -382,7 +385,7 @@ fn normal_quantile(share: f64) -> f64 {
             / polynomial(r, &[67.187_563_600, 78.757_757_664, 17.895_169_469, 1.0]);
     }
     let r = if q < 0.0 { share } else { 1.0 - share };
-    // Draws have 53 bits; at a share of 0 or 1 there would be no end.
+    // Draws have 53 bits; a share of 0 or 1 would give infinity.
     let r = libm::sqrt(-libm::log(r.max(f64::MIN_POSITIVE)));
     let x = if r <= 5.0 {
         let r = r - 1.6;
@@ -418,7 +421,7 @@ mod tests {
     #[test]
     fn the_mean_is_that_of_the_quantiles() {
         for sizes in all() {
-            // The midpoint rule, with more points where the tail is.
+            // The midpoint rule, with more points in the tail.
             let (mut sum, mut to) = (0.0, 0.0);
             for level in 0..40 {
                 let from = to;

@@ -1,4 +1,4 @@
-//! What flows have to send: each source with its keys in a scenario file, but for what a file or another table says of it.
+//! Sources of flows: each with its keys in a scenario file, except for settings from a file or another table.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::media::{AdaptiveCall, Dash, Voice};
 use crate::sizes::{Shape, Sizes};
 use crate::web::Web;
 
-/// What a flow has to send: writes to its transport.
+/// The source of a flow: writes to its transport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// Always has more. Over TCP or QUIC only.
+    /// Always has data to send. Over TCP or QUIC only.
     Greedy,
-    /// A file, all of it at the start. Over TCP or QUIC only.
+    /// A file, written as a whole at the start. Over TCP or QUIC only.
     File(File),
     /// Over UDP this is CBR traffic; over TCP an application-limited flow.
     Cbr(Cbr),
@@ -34,7 +34,7 @@ pub enum Source {
     Dash(Arc<Dash>),
     /// Voice at a constant rate. UDP only.
     Voice(Voice),
-    /// A call that adapts its rate to what the receiver reports. UDP only.
+    /// A call that adapts its rate to the receiver's reports. UDP only.
     Call(Arc<AdaptiveCall>),
     /// The sizes and times of a packet capture, from its first packet on. UDP only.
     Replay {
@@ -44,21 +44,21 @@ pub enum Source {
 }
 
 impl Source {
-    /// Whether it opens connections as it needs them, each a flow of its own for queues.
+    /// Whether it opens connections on demand, each a flow of its own for queues.
     #[must_use]
     pub const fn opens_connections(&self) -> bool {
         matches!(self, Self::ShortFlows { .. } | Self::Web(_))
     }
 }
 
-/// Where video frame sizes come from.
+/// The sizes of video frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frames {
-    /// One size per frame, repeated from the start when used up.
+    /// One size per frame, repeated from the start at the end.
     Trace(Arc<[Bytes]>),
     /// A synthetic MPEG-1 group of pictures IBBPBBPBBPBB, scaled to this mean rate.
     Gop {
-        /// Of the whole stream.
+        /// The mean rate of the stream.
         mean: Rate,
     },
 }
@@ -126,7 +126,7 @@ impl DurationDistribution {
     }
 }
 
-/// As its mean is written; the shape stands beside it.
+/// Its mean as a quantity; the shape has a key of its own.
 impl Setting for DurationDistribution {
     const KIND: Kind = Kind::Span;
     fn of(_: Option<Value>) -> Option<Self> {
@@ -156,7 +156,7 @@ params! {
 }
 
 impl Sizes {
-    /// Without `mean_size`, which is refused unless `sizes` replaces this, of nothing.
+    /// Without `mean_size`, sizes are empty; the key is required unless `sizes` replaces it.
     fn of_mean(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let mean = args.bytes_if_set("mean_size").unwrap_or(Bytes::ZERO);
         Ok(Self::Shaped { mean, shape: Shape::from_args(args)? })

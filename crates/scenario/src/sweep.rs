@@ -1,8 +1,8 @@
-//! Sweeps: lists and ranges in place of values, and what they expand to.
+//! Sweeps: lists and ranges in place of values, and the points that they expand to.
 //!
-//! A list stands for its alternatives, except under keys whose values are lists by nature; `"10ms..50ms step
-//! 10ms"` stands for five of them. Several lists are axes of a grid: their points are visited in the order of
-//! the file, the last axis fastest. Lists that `[sweep]` zips are one axis.
+//! A list stands for its alternatives, except under keys whose values are lists by nature;
+//! `"10ms..50ms step 10ms"` stands for five values. Several lists are axes of a grid: its points are visited
+//! in the order of the file, the last axis fastest. Lists that `[sweep]` zips are one axis.
 
 use std::str::FromStr;
 
@@ -16,10 +16,10 @@ use crate::text::{Item, Table, Value, join, key_text, parse_override};
 use crate::value_names;
 use crate::zip;
 
-/// Most points of a grid.
+/// Maximum of points of a grid.
 const MAX_POINTS: usize = 10_000;
 
-/// Most keys in the path of an override (chosen: scenarios need six).
+/// Maximum of keys in the path of an override (chosen: scenarios need six).
 const DEEPEST: usize = 16;
 
 /// Keys whose values are lists by nature.
@@ -29,9 +29,9 @@ pub(crate) const LISTS: [&str; 8] =
 /// One point of the grid.
 #[derive(Clone, Debug)]
 pub(crate) struct GridPoint {
-    /// Such as `queue=red, rate=10Mbit`; empty without axes.
+    /// The label, for example `queue=red, rate=10Mbit`; empty without axes.
     pub label: String,
-    /// Key path and value, as axes of the grid.
+    /// Key paths and values, as axes of the grid.
     pub settings: Vec<(String, String)>,
     /// The file with this point's values in place of the lists.
     pub root: Table,
@@ -45,12 +45,12 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// The path of its key.
+    /// The path of the key.
     pub(crate) fn path(&self) -> String {
         path_text(&self.path)
     }
 
-    /// What its values are.
+    /// The kind of its values.
     fn kind(&self, root: &Table) -> Kind {
         let Some((key, change)) = self.path.split_last() else { return Kind::Any };
         let change = item_at(root, change).and_then(Item::as_table);
@@ -146,7 +146,7 @@ fn find(item: &Item, path: &mut Vec<String>, axes: &mut Vec<Axis>, problems: &mu
     }
 }
 
-/// What a list or a range stands for; `None` for a value that stands for itself.
+/// The values that a list or a range stands for; `None` for a single value.
 pub(crate) fn alternatives(item: &Item) -> Result<Option<Vec<Item>>, String> {
     match &item.value {
         Value::Text(text) => Ok(range(text, item.place)?),
@@ -215,7 +215,7 @@ fn range(text: &str, place: Place) -> Result<Option<Vec<Item>>, String> {
     Ok(Some(values.into_iter().map(|value| Item { value, place }).collect()))
 }
 
-/// How many values a range has; the inner `None` if too many, the outer if it is no range.
+/// The number of values in a range; the inner `None` if too many, the outer if it is no range.
 fn length(first: u64, last: u64, step: u64) -> Option<Option<u64>> {
     let steps = last.checked_sub(first)?.checked_div(step)?;
     Some((steps < MAX_POINTS as u64).then_some(steps))
@@ -234,7 +234,7 @@ fn quantities<T: FromStr + ToString>(
     Some(steps.map(|steps| (0..=steps).map(|k| Value::Text(make(first + k * step).to_string())).collect()))
 }
 
-/// Plain numbers, in integers scaled by the most decimals written, so that 0.1 steps do not drift.
+/// Plain numbers, as integers scaled by the largest number of decimals, so that steps of 0.1 do not drift.
 fn numbers(first: &str, last: &str, step: &str) -> Option<Option<Vec<Value>>> {
     let decimals = |text: &str| text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let most = [first, last, step].map(decimals).into_iter().max().filter(|most| *most <= 9)?;
@@ -266,7 +266,7 @@ fn item_at<'a>(root: &'a Table, path: &[String]) -> Option<&'a Item> {
     rest.iter().try_fold(root.get(first)?, step)
 }
 
-/// The same, to be changed.
+/// The item at a path, to be changed.
 fn slot<'a>(root: &'a mut Table, path: &[String]) -> Option<&'a mut Item> {
     let (first, rest) = path.split_first()?;
     let mut item = root.get_mut(first)?;
@@ -291,7 +291,7 @@ fn path_text(path: &[String]) -> String {
     })
 }
 
-/// For each axis the shortest end of its path that no other axis has.
+/// The shortest end of each axis's path that no other axis has.
 fn short_names(axes: &[Axis]) -> Vec<String> {
     let end = |axis: &Axis, keys: usize| {
         let from = axis.path.len().saturating_sub(keys);
@@ -307,7 +307,7 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(name).collect()
 }
 
-/// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a
+/// Applies `--set PATH=VALUE` to the file before it is checked. Missing tables on the path are created, and a
 /// discipline given by name becomes a table, so that its parameters can be set.
 pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
     let keys = match of_bottleneck(root, path) {
@@ -328,11 +328,11 @@ pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Probl
     }
 }
 
-/// Keys of a link that may stand for those of the only bottleneck.
+/// Keys that are short for those of a link, if there is only one bottleneck.
 const OF_BOTTLENECK: [&str; 4] = ["rate", "delay", "queue", "loss"];
 
-/// The keys of what `path` is short for, if it is one of [these](OF_BOTTLENECK): of the only link of a topology besides access links, or of
-/// the only link. An error if there are several.
+/// The full path for `path`, if it is one of [these](OF_BOTTLENECK): of the only link of a topology besides
+/// access links, or of the only link. An error if there are several.
 fn of_bottleneck(root: &Table, path: &str) -> Option<Result<Vec<String>, String>> {
     let key = OF_BOTTLENECK.into_iter().find(|key| *key == path)?;
     let tables = |of: &'static str| {
@@ -355,7 +355,7 @@ fn of_bottleneck(root: &Table, path: &str) -> Option<Result<Vec<String>, String>
     )))
 }
 
-/// Most paths that a message names.
+/// Maximum of paths in a message.
 const MOST_PATHS: usize = 3;
 
 /// The keys of a path: separated by dots outside quotes, positions in lists as `[n]`.
@@ -374,14 +374,14 @@ fn keys_of(path: &str) -> Vec<String> {
     keys
 }
 
-/// `under` is the key that led to `item`.
+/// Puts a value into `item`; `under` is the key that led to it.
 fn put(item: &mut Item, under: &str, keys: &[String], value: Item) -> Result<(), String> {
     let Some((key, rest)) = keys.split_first() else {
         *item = value;
         return Ok(());
     };
     if matches!(item.value, Value::Text(_)) {
-        // Only disciplines, sources and transports can be both a name and a table.
+        // Only disciplines, sources and transports can be a name or a table.
         let named = match under {
             "tcp" => "profile",
             "quic" => "algorithm",

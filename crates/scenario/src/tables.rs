@@ -23,9 +23,9 @@ pub(crate) const MAX_CONNECTIONS: u64 = 16_384;
 /// Maximum number of one-way links in a scenario (chosen for the same reason).
 pub(crate) const MAX_LINKS: u64 = 100_000;
 
-/// Of a link's transmitter.
+/// The rate of a link's transmitter.
 pub(crate) const LINK_RATE: Param = of(Kind::OrTable(&Kind::Rate, RATE_TABLE)).within(Range::AboveZero);
-/// Of a link's wire.
+/// The loss of a link's wire.
 pub(crate) const LINK_LOSS: Param =
     of(Kind::OrTable(&Kind::Ratio, GilbertElliott::PARAMS)).within(Range::FromZero);
 const JITTER: Param = of(Kind::OrTable(&Kind::Span, Jitter::PARAMS)).within(Range::FromZero);
@@ -33,7 +33,7 @@ pub(crate) const QUEUE: Param = of(Part::Queue.kind());
 pub(crate) const MARK: Param = of(Part::Marker.kind());
 pub(crate) const EXCHANGE: Param = of(Part::Exchange.kind());
 
-/// The same keys, all optional and without a default.
+/// These keys, all optional and without a default.
 const fn all_optional<const N: usize>(mut keys: [Param; N]) -> [Param; N] {
     let mut at = 0;
     while at < N {
@@ -284,7 +284,7 @@ pub(crate) const FLOW: &[Param] = &concat::<25>(&[
 /// What a real-rate flow asks for its queue.
 pub(crate) const TARGET: Param =
     optional("target", SIZE, "What a `ramp` queue should hold of a `real_rate` flow, if not its parameter.");
-/// The same in time.
+/// The target of a real-rate flow in time.
 pub(crate) const TARGET_DELAY: Param =
     optional("target_delay", SPAN, "The same in time at the flow's own rate.");
 

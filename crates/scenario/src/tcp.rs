@@ -1,12 +1,12 @@
 //! TCP parameters of scenarios: data only. The simulator implements all of them; the lab applies those that a
 //! kernel supports.
 //!
-//! A [profile](PROFILES) names a whole TCP of some place and year; every parameter of it can be overridden by
-//! [name](TcpParams::PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
+//! A [profile](PROFILES) names a complete TCP of some place and year; every parameter of it can be overridden
+//! by [name](TcpParams::PARAMS). One engine implements all parameters, so a profile is only a list of values.
 //!
 //! | profile | what it is |
 //! |---|---|
-//! | `linux` | what Linux does by default: RACK-TLP, PRR, CUBIC with HyStart, timestamps |
+//! | `linux` | the defaults of Linux: RACK-TLP, PRR, CUBIC with HyStart, timestamps |
 //! | `rfc` | the classical standards, for study: RFC 5681, 6298, 6582, 6675, 3042, 7323, 9438 |
 //! | `reno-1999` | Reno as hosts ran it around 1999: initial window 1, no SACK, delayed ACK 200 ms |
 //! | `ns2-235` | the defaults of ns-2.35 |
@@ -154,9 +154,9 @@ choice! {
 /// The size of the receiver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// In full segments.
+    /// A number of full segments.
     Packets(Packets),
-    /// In bytes.
+    /// A number of bytes.
     Bytes(Bytes),
 }
 
@@ -165,7 +165,7 @@ pub enum Window {
 pub enum InitialWindow {
     /// 2 to 4 segments, by their size (RFC 5681 section 3.1).
     Rfc5681,
-    /// So many segments.
+    /// This number of segments.
     Packets(Packets),
 }
 
@@ -176,16 +176,16 @@ pub enum InitialSsthresh {
     Window,
     /// Above every window: slow start ends with a loss.
     Unlimited,
-    /// So many segments.
+    /// This number of segments.
     Packets(Packets),
 }
 
-/// A receiver that holds ACKs back. Written `2 200ms` or `2 200ms aligned`.
+/// A receiver that delays ACKs. Written `2 200ms` or `2 200ms aligned`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// Full segments that may wait before an ACK is sent at once.
+    /// Number of full segments after which an ACK is sent at once.
     pub every: u32,
-    /// The longest an ACK is held back.
+    /// Maximum delay of an ACK.
     pub timeout: Span,
     /// Whether the timer fires at multiples of `timeout` (BSD) rather than `timeout` after the segment.
     pub aligned: bool,
@@ -250,7 +250,7 @@ impl TcpParams {
         PROFILES.iter().find(|entry| entry.name == name).map(|entry| (entry.params)())
     }
 
-    /// The values of the classical standards, the profile "rfc".
+    /// The values of the classical standards, the profile `rfc`.
     pub(crate) fn classical() -> Self {
         rfc()
     }
@@ -266,7 +266,7 @@ impl TcpParams {
         }
     }
 
-    /// Why a parameter that it does not [use](Self::uses) has no effect, and what to write.
+    /// Why a parameter that is not [used](Self::uses) has no effect, and how to mend it.
     pub(crate) const fn why_unused(&self) -> &'static str {
         match self.sack_recovery {
             SackRecovery::Rack => {
@@ -282,7 +282,7 @@ impl TcpParams {
     /// Sets the parameter called `name` from `text`.
     ///
     /// # Errors
-    /// What is wrong with either, or that no TCP can run with it; nothing changes then.
+    /// What is wrong with either, or that no TCP can run with it; then nothing changes.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.set_by_name(name, text)
     }
@@ -335,21 +335,21 @@ impl TcpParams {
         self.sack_recovery == SackRecovery::Rack || self.algorithm.entry().recovery == LossRecovery::Sack
     }
 
-    /// Whether segments carry timestamps: a control by one-way delays measures by them.
+    /// Whether segments carry timestamps: a congestion control by one-way delays needs them.
     #[must_use]
     pub fn stamps(&self) -> bool {
         self.timestamps || self.algorithm.entry().one_way_delay
     }
 
-    /// Whether both ends offer explicit congestion notification: DCTCP and Prague are nothing without it.
+    /// Whether both ends offer explicit congestion notification, without which DCTCP and Prague do not work.
     #[must_use]
     pub fn offers_ecn(&self) -> bool {
         self.ecn || self.algorithm.counts_marks()
     }
 }
 
-/// Parameters of duplicate ACKs, of the window when it is cut, and of the timer, for which RACK-TLP and proportional rate
-/// reduction have rules of their own.
+/// Parameters of duplicate ACKs, of the window when it is cut, and of the timer, which RACK-TLP and
+/// proportional rate reduction replace by rules of their own.
 const UNUSED_BY_RACK: &[&str] = &[
     "limited_transmit",
     "stale_rto",
@@ -367,11 +367,11 @@ const SACK_BLOCKS: Bytes = Bytes::new(3 * 8);
 /// A named TCP.
 #[derive(Debug)]
 pub struct ProfileEntry {
-    /// The name scenario files use.
+    /// The name in scenario files.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub summary: &'static str,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: &'static str,
     params: fn() -> TcpParams,
 }

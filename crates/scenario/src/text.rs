@@ -1,6 +1,6 @@
 //! The text of a scenario as a tree of values that know the line they were written on.
 //!
-//! TOML is read here and nowhere else; every later step works on [`Item`]s.
+//! Only this module reads TOML; every later step works on [`Item`]s.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use crate::problem::{Place, Problems};
 
-/// A value and where it was written.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub value: Value,
@@ -28,12 +28,12 @@ pub(crate) enum Value {
     Table(Table),
     /// An integer beyond 64 bits with a sign, as decimal digits.
     Huge(String),
-    /// A date or a time of day: no key takes one, so only its text is kept, for the message.
+    /// A date or a time of day: no key accepts one, so only its text is kept, for the message.
     Date(String),
 }
 
 impl PartialEq for Item {
-    /// Where it was written does not matter.
+    /// Ignores the place.
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
@@ -56,7 +56,7 @@ impl Table {
 }
 
 impl Item {
-    /// Whether it is the word `false`.
+    /// Whether it is the value `false`.
     pub(crate) fn is_false(&self) -> bool {
         self.value == Value::Flag(false)
     }
@@ -79,7 +79,7 @@ impl Item {
         }
     }
 
-    /// How a user would write the value in a sentence: text without quotes, tables inline.
+    /// The value as a user would write it in a sentence: text without quotes, tables inline.
     pub(crate) fn plain(&self) -> String {
         match &self.value {
             Value::Text(text) => text.clone(),
@@ -87,10 +87,10 @@ impl Item {
         }
     }
 
-    /// As a parameter takes it; none of what is no single value.
+    /// The value for a parameter; none if it is not a single value.
     pub(crate) fn written(&self) -> Option<Written<'_>> {
         Some(match &self.value {
-            // Too large to be a number here; a parameter may yet take its digits.
+            // Too large for a number here; a parameter may still accept its digits.
             Value::Text(text) | Value::Huge(text) => Written::Text(text),
             Value::Integer(integer) => Written::Integer(*integer),
             Value::Float(float) => Written::Float(*float),
@@ -113,7 +113,7 @@ impl Item {
     }
 }
 
-/// Prints as TOML.
+/// Formats as TOML.
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
@@ -152,7 +152,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A key as TOML and in key paths: bare where that is allowed.
+/// A key as TOML and in key paths: without quotes if possible.
 pub(crate) fn key_text(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { quoted(key) }
@@ -163,7 +163,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key_text(key) } else { format!("{path}.{}", key_text(key)) }
 }
 
-/// Longest file (chosen: a hundred times the longest that people write).
+/// Maximum bytes of a file (chosen: a hundred times the longest that people write).
 const LONGEST: usize = 16 << 20;
 
 /// Reads a whole file.
@@ -189,7 +189,8 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Table {
     lines.table(table.get_ref())
 }
 
-/// What a text that is no TOML looks like by its first line that is neither empty nor a comment, and the number of that.
+/// The probable format of a text that is not TOML, by its first line that is neither empty nor a comment, and
+/// that line's number.
 fn other_language(text: &str) -> Option<(u32, &'static str)> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let (number, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
@@ -274,7 +275,8 @@ impl Lines {
         entries.sort_by_key(|(key, _)| key.span().start);
         let entry = |(key, value): (&Spanned<_>, &Spanned<_>)| {
             let mut item = self.item(value);
-            // A table [a.b] is "at" its header; a key is at its own line even if its value starts later.
+            // The place of a table [a.b] is its header; a key is at its own line even if its value starts
+            // later.
             item.place = item.place.min(self.place(key.span().start));
             (ToString::to_string(key.get_ref()), item)
         };

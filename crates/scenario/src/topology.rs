@@ -67,7 +67,7 @@ fn bottleneck(fields: &Fields<'_>, name: &str, defaults: &Defaults<'_>, problems
     Pair { there, back }
 }
 
-/// A link that results show, unless defaults say otherwise.
+/// A watched link, unless defaults change that.
 fn watched(defaults: &Defaults<'_>) -> Spec {
     let spec = defaults.link(queue::default(&defaults.catalog));
     Spec { watch: spec.watch || !defaults.has("watch"), ..spec }
@@ -92,7 +92,7 @@ impl<'a> Access<'a> {
         Self::of(plain, fields, defaults, problems)
     }
 
-    /// Those that are `plain` but for what their table says.
+    /// Access links like `plain`, with the keys of their table.
     fn of(mut plain: Pair, fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
         let fields = table(fields, "access", true, problems);
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
@@ -104,7 +104,7 @@ impl<'a> Access<'a> {
         Self { fields, plain }
     }
 
-    /// Of host `i`.
+    /// The access link of host `i`.
     fn pair(&self, i: u64, problems: &mut Problems) -> Pair {
         let pair = self.plain.clone();
         let Some(fields) = &self.fields else { return pair };
@@ -116,7 +116,7 @@ impl<'a> Access<'a> {
 
 /// A link that is not meant to be a bottleneck.
 ///
-/// With its rate comes the key that sets it.
+/// Its rate is stored with the key that sets it.
 fn access(
     (rate, rate_key): (Rate, &'static str),
     delay: Span,
@@ -193,8 +193,8 @@ fn row(
     Some(network)
 }
 
-/// The generic fairness configuration in the dimensions that core-stateless fair queueing with minimum
-/// guarantees was evaluated in (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
+/// The generic fairness configuration, with the dimensions in which core-stateless fair queueing with minimum
+/// guarantees was evaluated (Pelsser and De Cnodder 2002): rates in kbit/s, each link 10 ms.
 fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) -> Network {
     const LINKS: [(&str, u64); 3] = [("R1-R2", 15_600), ("R2-R3", 36_000), ("R3-R4", 22_800)];
     let place = fields.place;
@@ -226,7 +226,7 @@ fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) ->
     network
 }
 
-/// Links with what `fields` set in both directions.
+/// Links with the keys of `fields` in both directions.
 fn alike(fields: Option<&Fields<'_>>, defaults: &Defaults<'_>, problems: &mut Problems) -> Pair {
     let there = defaults.link(queue::default(&defaults.catalog));
     let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
@@ -238,7 +238,7 @@ fn alike(fields: Option<&Fields<'_>>, defaults: &Defaults<'_>, problems: &mut Pr
     pair
 }
 
-/// Layers of switches in the making.
+/// Layers of switches under construction.
 struct Fabric<'a> {
     network: Network,
     links: Pair,
@@ -254,7 +254,7 @@ impl<'a> Fabric<'a> {
         Self { network: Network::default(), links, access, hosts: 0, place: fields.place }
     }
 
-    /// So many switches called `name`, from 1, each with its number.
+    /// `count` switches called `name`, from 1, each with its number.
     fn switches(&mut self, name: &str, count: u64) -> Vec<Switch> {
         let switch = |number| {
             let name = format!("{name}{number}");
@@ -269,7 +269,7 @@ impl<'a> Fabric<'a> {
         self.network.two_way(name, (below.node, above.node), there, back, self.place);
     }
 
-    /// So many hosts at a switch.
+    /// `count` hosts at a switch.
     fn hosts(&mut self, at: &Switch, count: u64, problems: &mut Problems) {
         for _ in 0..count {
             self.hosts += 1;

@@ -1,7 +1,8 @@
 //! TCP and QUIC in scenario files.
 //!
-//! TCP is the name of a profile or of a congestion control, or a table with `profile` and parameters. What is not said is as in the first
-//! profile, the default. QUIC is the name of a congestion control or a table with parameters.
+//! TCP is the name of a profile or of a congestion control, or a table with `profile` and parameters. Unset
+//! parameters are those of the first profile, the default. QUIC is the name of a congestion control or a
+//! table with parameters.
 
 use std::sync::Arc;
 
@@ -16,19 +17,20 @@ use crate::quic::{self, QuicParams};
 use crate::tcp::{ALGORITHMS, Algorithm, LossRecovery, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
-/// The key that says what carries a flow, `tcp` or `quic`, if one does: what the flow sets itself replaces a default.
+/// The key that names the transport of a flow, `tcp` or `quic`, if there is one: a flow's own key replaces a
+/// default.
 pub(crate) fn key(fields: &Fields<'_>) -> Option<&'static str> {
     let keys = ["tcp", "quic"].into_iter().filter(|key| carrier(fields, key).is_some());
     keys.min_by_key(|key| fields.is_lent(key))
 }
 
-/// What `key` says that carries the flow; `false` takes a default back.
+/// The value of `key`; `false` takes a default back.
 fn carrier<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a Item> {
     fields.item(key).filter(|item| !item.is_false())
 }
 
-/// TCP or QUIC for a flow that has one of them, or whose source is of a kind that needs one; `Some(None)` if what is written
-/// cannot be read. Every error is added to `problems`.
+/// TCP or QUIC for a flow that sets one of them, or whose source needs one; `Some(None)` if the value cannot
+/// be read. Every error is added to `problems`.
 pub(crate) fn of_flow(
     catalog: &Catalog,
     fields: &Fields<'_>,
@@ -81,7 +83,7 @@ fn checked<P>(
     params.filter(|_| errors.is_empty()).map(Arc::new)
 }
 
-/// An item that was refused, its key inside the table, and why.
+/// An item that was refused, its key inside the table, and the reason.
 type Refused<'a> = (&'a Item, Option<&'a str>, String);
 
 fn resolve<'a>(catalog: &Catalog, item: &'a Item) -> (Option<TcpParams>, Vec<Refused<'a>>) {
@@ -148,8 +150,8 @@ fn set_all<'a, P: Params>(
     entries: impl Iterator<Item = &'a (String, Item)>,
 ) -> Vec<Refused<'a>> {
     let mut pending: Vec<_> = entries.collect();
-    // Some parameters bound each other, so that one can be set only after another: go round until nothing
-    // moves.
+    // Some parameters bound each other, so that one can be set only after another: repeat until nothing
+    // changes.
     loop {
         let mut refused = Vec::new();
         let count = pending.len();
@@ -201,11 +203,11 @@ fn named(catalog: &Catalog, word: Option<&Item>, may_be_algorithm: bool) -> Opti
 /// Congestion controls that a word may name in place of a profile.
 pub(crate) fn algorithms(catalog: &Catalog, allowed: bool) -> impl Iterator<Item = &'static str> {
     let all = ALGORITHMS.iter().chain(catalog.controls());
-    // The default TCP has RACK, which guides no Tahoe.
+    // The default TCP has RACK, which does not work with Tahoe.
     all.filter(move |entry| allowed && entry.recovery != LossRecovery::Tahoe).map(|entry| entry.name)
 }
 
-/// The congestion controls that QUIC has.
+/// The congestion controls that QUIC supports.
 pub(crate) fn quic_algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static str> {
     let registered = catalog.controls().filter(|entry| entry.quic).map(|entry| entry.name);
     quic::words().chain(registered)
@@ -246,7 +248,7 @@ pub(crate) fn canonical(catalog: Option<&Catalog>, item: &Item) -> Option<Vec<(S
     Some(all)
 }
 
-/// The QUIC likewise.
+/// The QUIC as keys and TOML values, with every parameter.
 pub(crate) fn canonical_quic(catalog: Option<&Catalog>, item: &Item) -> Option<Vec<(String, String)>> {
     let (params, errors) = resolve_quic(catalog.unwrap_or(&Catalog::default()), item);
     let params = params.filter(|_| errors.is_empty())?;

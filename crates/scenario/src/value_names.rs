@@ -1,8 +1,9 @@
 //! Names of the values of a sweep's axis, for the labels of its points.
 //!
-//! A table is named by its `kind` or `profile`, and by each setting that not all values of the axis have alike, unless it has the value that
-//! it would have without being set. So nothing in which points differ is missing from their labels, a limit that all queues share is left
-//! out, and the [canonical](crate::render) text, which sets everything, has the same labels as the file that it is of.
+//! A table is named by its `kind` or `profile`, and by each setting in which the values of the axis differ,
+//! unless it has the value that it would have if it were not set. Labels therefore contain every difference
+//! between points, and leave out, for example, a limit that all queues share. The [canonical](crate::render)
+//! text, which sets everything, has the same labels as its file.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ use crate::render;
 use crate::tables::{FLOW, LINK, ROOT};
 use crate::text::{Item, Table, Value, join, parse_override};
 
-/// A name for each of the values of an axis, all different. Cost: O(n s log(n s)) for n values with s settings, and two canonical texts of a
-/// value for each setting in which values differ.
+/// Names for the values of an axis, all different. Cost: O(n s log(n s)) for n values with s settings, and
+/// two canonical texts of a value for each setting in which values differ.
 pub(crate) fn names(catalog: Option<&Catalog>, kind: Kind, values: &[Item]) -> Vec<String> {
     let plain = || values.iter().map(Item::plain).collect();
     let texts = if values.iter().any(|item| item.as_table().is_some()) {
@@ -32,7 +33,7 @@ pub(crate) fn names(catalog: Option<&Catalog>, kind: Kind, values: &[Item]) -> V
     texts.into_iter().map(distinct).collect()
 }
 
-/// What the value at a path is, as far as its last key says; `set` is what an entry of `change` sets.
+/// The kind of the value at a path, by its last key; `set` is the setting that an entry of `change` changes.
 pub(crate) fn kind_of(key: &str, set: Option<&str>) -> Kind {
     match set.filter(|_| key == "to") {
         Some(set) => changes::kind_of(set),
@@ -48,17 +49,17 @@ struct Named<'a> {
     catalog: Option<&'a Catalog>,
     kind: Kind,
     item: &'a Item,
-    /// It with everything that it leaves out.
+    /// The value with everything that it leaves out filled in.
     full: Item,
-    /// Its `kind` or `profile`, or all of it if it is no table; none of a table that has neither.
+    /// Its `kind` or `profile`, or the whole value if it is no table; none for a table that has neither.
     name: Option<String>,
-    /// Of the full value.
+    /// The settings of the full value.
     settings: Vec<Setting>,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Setting {
-    /// Its keys: several of what is in tables within, such as classes.
+    /// The keys: several if the setting is in an inner table, for example a class.
     path: Vec<String>,
     value: String,
 }
@@ -74,12 +75,14 @@ impl<'a> Named<'a> {
         Self { catalog, kind, item, full, name, settings }
     }
 
-    /// Those that a setting distinguishes: all values, or of what is deeper in tables those of the same kind, since others have other tables.
+    /// The values that a setting tells apart: all, or, for settings of inner tables, those of the same kind,
+    /// because others have other tables.
     fn group(&self, setting: &Setting) -> Option<&Option<String>> {
         (setting.path.len() > 1).then_some(&self.name)
     }
 
-    /// Whether the value would be another without this setting. Settings are all that names what has no kind.
+    /// Whether the value would differ without this setting. A value without a kind is named by its settings
+    /// only.
     fn needs(&self, setting: &Setting) -> bool {
         if self.name.is_none() {
             return true;
@@ -91,9 +94,9 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Their names next to each other.
+/// The names of values that are listed together.
 fn among(all: &[Named<'_>]) -> Vec<String> {
-    // How many values a group has, and how many of these have a setting.
+    // The number of values in a group, and the number of these with a setting.
     let (mut sizes, mut counts) = (BTreeMap::new(), BTreeMap::new());
     for named in all {
         for group in [None, Some(&named.name)] {
@@ -119,12 +122,12 @@ fn among(all: &[Named<'_>]) -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-/// Whether a key says what a table is.
+/// Whether a key names the kind of a table.
 fn is_kind(key: &str) -> bool {
     key == "kind" || key == "profile"
 }
 
-/// The settings of a table at `path`; what a table within is counts as the value of its key.
+/// The settings of a table at `path`; the kind of an inner table counts as the value of its key.
 fn settings_of(table: &Table, path: &[String], all: &mut Vec<Setting>) {
     for (key, item) in &table.entries {
         let mut path = path.to_vec();

@@ -1,4 +1,5 @@
-//! What of a scenario probably does not mean what its author expects: not wrong, so not refused.
+//! Warnings about settings of a scenario that probably do not do what the author expects: not wrong, so not
+//! refused.
 
 mod flow_keys;
 mod labels;
@@ -21,23 +22,25 @@ use labels::named;
 pub(crate) use labels::{carried, full_tags};
 pub(crate) use queues::{MOST_NAMED, Standing, and_more};
 
-/// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
+/// Least measured time. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
-/// Least number of round trips to measure. Chosen: some cycles of a TCP window.
+/// Least number of measured round trips. Chosen: some cycles of a TCP window.
 const LEAST_ROUNDS: u64 = 100;
-/// Least time over which the opportunities of a recorded link are compared with its mean. Chosen: above what a default buffer evens out.
+/// Least window in which the opportunities of a recorded link are compared with its mean. Chosen: above the
+/// variation that a default buffer smooths.
 const LEAST_WINDOW: Span = Span::from_secs(1);
-/// Most such times. Chosen: some milliseconds of work.
+/// Maximum of such windows. Chosen: some milliseconds of work.
 const MOST_WINDOWS: u64 = 1_000;
-/// Packets that the part of a flow should have room for. Chosen: one that is sent, and one behind it.
+/// Packets that the share of a flow should have room for. Chosen: one in transmission, and one behind it.
 const ROOM: f64 = 2.0;
-/// How many times as much a packet may be for the weight of one flow as of another. Chosen: less is evened out by chance and turns.
+/// Ratio of packet size over weight between flows that is worth a warning. Chosen: random order evens out
+/// smaller ones.
 const MOST_UNLIKE: f64 = 2.0;
-/// Part of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
+/// Share of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
 const BEYOND: f64 = 0.05;
 
 impl Scenario {
-    /// What of it does nothing, or measures too little, one line each; empty if there is nothing to say.
+    /// Settings that have no effect, or too short a measured part, one line each; empty if there are none.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.notes.clone();
@@ -60,7 +63,7 @@ impl Scenario {
             all.extend(self.full_tags(id, link));
             all.extend(self.idle_exchange(id, link, &exchange));
             all.extend(self.of_queues(id, link));
-            // With a shaper or a change the part of a customer is not what the rate says.
+            // With a shaper or a change the share of a customer does not follow from the rate.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
             {
                 all.extend(self.idle_guarantees(link, &self.flows_over(id)));
@@ -69,7 +72,7 @@ impl Scenario {
         all
     }
 
-    /// What its queues say by themselves, at the start or after a change, and of flows over it.
+    /// Warnings about its queues, at the start or after a change, by themselves and with the flows over them.
     fn of_queues(&self, id: LinkId, link: &Link) -> BTreeSet<String> {
         let rate = self.largest_rate(id, link);
         let mut all = BTreeSet::new();
@@ -94,7 +97,7 @@ impl Scenario {
         std::iter::once(&link.queue).chain(later)
     }
 
-    /// The largest rate that a link has; of a recorded one, over a [window](Self::opportunities).
+    /// The largest rate of a link; of a recorded one, over a [window](Self::opportunities).
     fn largest_rate(&self, id: LinkId, link: &Link) -> Rate {
         let recorded = link.trace.as_ref().map(|trace| {
             let (window, bytes) = self.opportunities(trace);
@@ -122,7 +125,7 @@ impl Scenario {
                  10 s or more"
             ));
         }
-        // Nothing else waits for an answer.
+        // Other flows do not wait for answers.
         let answered = self.flows.iter().filter(|flow| flow.transport.is_acknowledged());
         let of = |flow| Some((self.path_rtt(flow)?, flow));
         let (rtt, flow) = answered.filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
@@ -137,7 +140,7 @@ impl Scenario {
         })
     }
 
-    /// Flows and changes that the run does not reach.
+    /// Flows and changes after the end of the run.
     fn after_the_end(&self) -> Vec<String> {
         let begins = |start| match start {
             Start::At(at) | Start::Between(at, _) => at,
@@ -159,7 +162,7 @@ impl Scenario {
         all
     }
 
-    /// A `ramp` that has no flow to reserve for.
+    /// A `ramp` without a flow to reserve for.
     fn idle_ramp(&self, id: LinkId, link: &Link) -> Option<String> {
         // Acknowledgements have the class of their flow.
         let flows = self.flows.iter().enumerate();
@@ -181,7 +184,8 @@ impl Scenario {
         })
     }
 
-    /// Whether a queue of a link, at the start or after a change, is one `of` which something holds; asked once for each link.
+    /// Whether `of` holds for any queue of a link, at the start or after a change; computed once for each
+    /// link.
     fn memoized(&self, of: impl Fn(&DisciplineParams) -> bool) -> impl FnMut(LinkId) -> bool {
         let mut known: BTreeMap<LinkId, bool> = BTreeMap::new();
         move |id| {
@@ -190,14 +194,14 @@ impl Scenario {
         }
     }
 
-    /// Whether packets of a flow, or its acknowledgements, which are of it too, may come to a link of which `holds` says yes.
+    /// Whether packets of a flow, including its acknowledgements, may cross a link for which `holds` is true.
     fn meets(&self, flow: &Flow, holds: &mut impl FnMut(LinkId) -> bool) -> bool {
         let mut hops = flow.path.iter().chain(flow.back.iter());
         hops.any(|hop| self.choices(flow, hop).iter().any(|id| holds(*id)))
     }
 
-    /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent; `largest` is that of all
-    /// flows.
+    /// A buffer of the link, at the start or after a change, without room for a packet that it gets;
+    /// `largest` is the largest packet of all flows.
     fn too_small(&self, id: LinkId, link: &Link, largest: Bytes) -> Option<String> {
         self.queues_of(id, link).find_map(|queue| {
             let leaves = queue.classes().map(|classes| classes.leaves).unwrap_or_default();
@@ -225,7 +229,8 @@ impl Scenario {
         })
     }
 
-    /// A queue that divides the rate set for its link, the mean of a recorded link that is often faster.
+    /// A queue that divides the set rate of its link, if that is the mean of a recorded link that is often
+    /// faster.
     fn beyond_the_mean(&self, link: &Link) -> Option<String> {
         let trace = link.trace.as_ref().filter(|_| link.queue.divides_set_rate())?;
         let (window, bytes) = self.opportunities(trace);
@@ -246,7 +251,7 @@ impl Scenario {
         })
     }
 
-    /// What a recorded link can deliver while it is measured, in bytes of one window after another.
+    /// The bytes that a recorded link can deliver in each window of the measured part.
     fn opportunities(&self, trace: &DeliveryTrace) -> (Span, impl Iterator<Item = f64>) {
         let measured = self.stop.since(self.measure_from);
         let window = LEAST_WINDOW.max(Span::from_nanos(measured.as_nanos() / MOST_WINDOWS));
@@ -258,7 +263,8 @@ impl Scenario {
         (window, windows)
     }
 
-    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops and may send more than its share.
+    /// A fair scheduler with a policy that drops arriving packets, and an unresponsive flow that may send
+    /// more than its share.
     fn undone_division(&self, id: LinkId, standing: &Standing<'_>) -> Option<String> {
         standing.queue.undone_division()?;
         let sum: f64 = self.flows_over(id).into_iter().map(|at| self.flows[at].weight.get()).sum();
@@ -268,7 +274,7 @@ impl Scenario {
         standing.undone_division(&format!("{}, which does not answer to drops,", named(flow)))
     }
 
-    /// Equal parts in front of weights, and flows whose weights differ of which one does not answer to drops.
+    /// Equal shares in front of weights, and flows with different weights, one of which is unresponsive.
     fn equal_in_front(&self, id: LinkId, standing: &Standing<'_>) -> Option<String> {
         standing.queue.equal_in_front()?;
         let weights = || self.flows_over(id).into_iter().map(|at| self.flows[at].weight);
@@ -277,8 +283,8 @@ impl Scenario {
         weights().any(|weight| weight != first).then(|| standing.equal_in_front(&named(flow)))?
     }
 
-    /// A buffer divided by weights in which the part of a flow has no room for a packet of it: that one is dropped whenever the buffer is
-    /// full, unless all weigh alike.
+    /// A buffer divided by weights in which the share of a flow has no room for one of its packets, which is
+    /// dropped whenever the buffer is full, unless all weights are equal.
     fn thin_part(&self, id: LinkId, link: &Link, standing: &Standing<'_>) -> Option<String> {
         let limit =
             standing.queue.limit_at(link.rate).filter(|_| standing.queue.divides_buffer_by_weights())?;
@@ -291,7 +297,7 @@ impl Scenario {
             Limit::Packets(packets) => packets.get() as f64,
             Limit::Bytes(bytes) => bytes.get() as f64,
         };
-        // What one packet is for the weight: who has the most of that loses it.
+        // Packet size over weight: the flow with the largest value loses the packet.
         let height = |flow: &Flow| packet(flow) / flow.weight.get();
         let least = self.flows.iter().map(height).fold(f64::INFINITY, f64::min);
         if self.flows.iter().all(|flow| height(flow) < MOST_UNLIKE * least) {
@@ -319,7 +325,7 @@ impl Scenario {
         })
     }
 
-    /// The flows over a link that do not answer to drops.
+    /// The unresponsive flows over a link.
     fn deaf_over(&self, id: LinkId) -> impl Iterator<Item = &Flow> {
         let flows = self.flows_over(id).into_iter().map(|at| &self.flows[at]);
         flows.filter(|flow| {
@@ -327,7 +333,7 @@ impl Scenario {
         })
     }
 
-    /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.
+    /// Guarantees in a queue `hcsfq` within the share of a customer that has only that flow.
     fn idle_guarantees(&self, link: &Link, flows: &[usize]) -> Vec<String> {
         let idle = self.parts_of_customers(flows).into_iter().filter_map(|(members, part)| {
             let [flow] = members.as_slice() else { return None };
@@ -347,7 +353,7 @@ impl Scenario {
         idle.collect()
     }
 
-    /// The flows of each customer among these, and its part of a link that `hcsfq` divides.
+    /// The flows of each customer among these, and its share of a link that `hcsfq` divides.
     fn parts_of_customers(&self, flows: &[usize]) -> Vec<(Vec<&Flow>, f64)> {
         let mut customers: BTreeMap<Option<&str>, Vec<&Flow>> = BTreeMap::new();
         for flow in flows.iter().map(|&at| &self.flows[at]) {

@@ -1,7 +1,7 @@
-//! Web pages: what users ask for, and when they come and go.
+//! Web pages: requests of users, and when they come and go.
 //!
-//! What is not set is the web model of 3GPP2 C.R1002 ("cdma2000 Evaluation Methodology"), section on HTTP, as IEEE 802.16m and NGMN took it
-//! over:
+//! Defaults follow the web model of 3GPP2 C.R1002 ("cdma2000 Evaluation Methodology"), section on HTTP, as
+//! adopted by IEEE 802.16m and NGMN:
 //!
 //! | what | distribution |
 //! |---|---|
@@ -17,7 +17,7 @@ use apportion_core::units::{Bytes, Span};
 
 use crate::sizes::{Shape, Sizes};
 
-/// Of what the model says.
+/// A parameter of the model.
 const MODEL: Param = Param::unset("3GPP2 C.R1002");
 
 params! {
@@ -59,12 +59,12 @@ pub struct Users {
     pub life: Span,
 }
 
-/// How many embedded objects a page has.
+/// The number of embedded objects of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objects {
-    /// So many.
+    /// A fixed number.
     Fixed(u32),
-    /// As the model of 3GPP2.
+    /// By the model of 3GPP2.
     Pareto,
 }
 
@@ -82,12 +82,12 @@ const LEAST: f64 = 2.0;
 const MOST: f64 = 55.0;
 
 impl Objects {
-    /// The number that a share of pages, from 0 to below 1, has at most.
+    /// The number at a quantile, from 0 to below 1.
     #[must_use]
     pub fn quantile(self, share: f64) -> u32 {
         match self {
             Self::Fixed(count) => count,
-            // 53 at most.
+            // At most 53.
             Self::Pareto => ((LEAST / libm::pow(1.0 - share, 1.0 / ALPHA)).min(MOST) - LEAST).round() as u32,
         }
     }
@@ -103,7 +103,7 @@ impl Objects {
 }
 
 impl Web {
-    /// A user who asks for a byte again and again, with such a mean time in between.
+    /// A user who requests a byte again and again, with this mean time in between.
     pub(crate) fn probe(request: Bytes, think: Span) -> Self {
         let byte = Sizes::Shaped { mean: Bytes::new(1), shape: Shape::Constant };
         let objects = Objects::Fixed(0);
@@ -120,7 +120,7 @@ impl Web {
         }
     }
 
-    /// How they come and go; none if there is one, for the whole time.
+    /// The arrivals and departures of users; none if there is one, for the whole time.
     #[must_use]
     pub fn users(&self) -> Option<Users> {
         Some(Users { per_second: self.users_per_second?, life: self.life? })
@@ -139,9 +139,9 @@ impl Web {
     }
 }
 
-/// Embedded objects of a page. Chosen: no page has more.
+/// Maximum of embedded objects of a page. Chosen: no page has more.
 pub(crate) const MAX_OBJECTS: u32 = 10_000;
-/// Connections of a user. Chosen: browsers have 6 to a server.
+/// Maximum of connections of a user. Chosen: browsers have 6 to a server.
 pub(crate) const MAX_PARALLEL: u64 = 100;
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
         let n = 1_000_000;
         let all = (0..n).map(|k| Objects::Pareto.quantile((f64::from(k) + 0.5) / f64::from(n)));
         let mean = all.clone().map(f64::from).sum::<f64>() / f64::from(n);
-        // Rounding to whole objects moves it a little: the density falls within each.
+        // Rounding to whole objects changes it a little: the density falls within each.
         assert!((mean - MEAN_OBJECTS).abs() < 0.05, "{mean}");
         assert_eq!((all.clone().min(), all.max()), (Some(0), Some(53)));
     }

@@ -1,4 +1,4 @@
-//! Distributions of sizes as scenario files have them.
+//! Distributions of sizes in scenario files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::keys::{Fields, walk_variant};
 use crate::problem::Problems;
 use crate::sizes::{Cdf, DATA_MINING, SIZES, Shape, Sizes, WEB_SEARCH};
 
-/// A key of sizes in a file, with what it reads from another one.
+/// A key of sizes in a file, with the data that it reads from another one.
 pub(crate) struct Written<'f> {
     variant: &'static Variant,
     fields: Fields<'f>,
@@ -38,7 +38,7 @@ impl<'f> Written<'f> {
         Some(Self { variant, fields, cdf })
     }
 
-    /// That of member `i`.
+    /// The distribution of member `i`.
     pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Sizes> {
         let fields = &self.fields;
         if let Some(cdf) = &self.cdf {
@@ -61,7 +61,7 @@ impl<'f> Written<'f> {
                 let median = fields.get("median", i, problems)?;
                 let sigma = fields.get("sigma", i, problems)?;
                 let sizes = Sizes::Lognormal { median, sigma, least: least.unwrap_or(Bytes::ZERO), most };
-                // Chosen: what the inversion resolves.
+                // Chosen: the resolution of the inversion.
                 if sigma > MAX_SIGMA || sizes.share_within() < 1e-6 {
                     let message = "less than a millionth of the distribution is within the bounds, or it is wider than \
                                    any file; write a smaller sigma or other bounds";
@@ -95,5 +95,5 @@ fn cdf(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Optio
     }
 }
 
-/// Of the natural logarithm. Chosen: half of all files then differ by more than e^6.
+/// Maximum of sigma. Chosen: half of all files then differ by more than e^6.
 const MAX_SIGMA: f64 = 10.0;

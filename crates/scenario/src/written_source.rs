@@ -1,4 +1,4 @@
-//! Sources of flows as a file describes them, for all members of a group.
+//! Sources of flows in scenario files, for all members of a group.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use crate::tables::MAX_FLOWS;
 use crate::written_sizes::Written;
 use crate::written_web::{WrittenSizes, probe, web};
 
-/// Of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two draws.
+/// Shortest period of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two
+/// draws.
 const SHORTEST_PERIOD: Span = Span::from_micros(10);
 
 /// The source of a group.
 pub(crate) struct WrittenSource<'f> {
     pub kind: &'static Variant,
     pub fields: Fields<'f>,
-    /// What it reads from a file.
+    /// The data that it reads from a file.
     pub file: Option<FromFile>,
     /// Its distribution of sizes, if it names one.
     sizes: Option<Written<'f>>,
     web: WrittenSizes<'f>,
 }
 
-/// What a source reads from a file.
+/// The data that a source reads from a file.
 pub(crate) enum FromFile {
     Frames(Arc<[Bytes]>),
     Packets(Arc<[(Span, Bytes)]>),
@@ -91,7 +92,7 @@ impl<'f> WrittenSource<'f> {
             name if media_sources::is_personal(name) => {
                 let sizes = match &self.file {
                     Some(FromFile::Segments(sizes)) => Some(sizes),
-                    // It was refused.
+                    // It was refused before.
                     _ if name == "dash" && fields.item("file").is_some() => return None,
                     _ => None,
                 };
@@ -104,7 +105,7 @@ impl<'f> WrittenSource<'f> {
         })
     }
 
-    /// Refuses more short flows than can be made; a formula may ask for too many in one member only.
+    /// Refuses more short flows than possible; a formula may exceed the maximum in one member only.
     pub(crate) fn check_arrivals(
         &self,
         source: &Source,
@@ -135,7 +136,7 @@ impl<'f> WrittenSource<'f> {
         if per_second * length <= f64::from(MAX_ARRIVALS) {
             return Some(());
         }
-        // Cut to thousandths, so that what is named is allowed.
+        // Cut to thousandths, so that the named value is allowed.
         let most = (f64::from(MAX_ARRIVALS) / length * 1e3).floor() / 1e3;
         let message = format!(
             "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} {what}; write at most \
@@ -146,7 +147,7 @@ impl<'f> WrittenSource<'f> {
     }
 }
 
-/// What a source reads from a file, if it does.
+/// The data that a source reads from a file, if it does.
 fn read_file(
     kind: &Variant,
     source: &Fields<'_>,

@@ -1,4 +1,4 @@
-//! Web pages as scenario files have them.
+//! Web pages in scenario files.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::problem::Problems;
 use crate::web::{MAX_OBJECTS, Objects, Web};
 use crate::written_sizes::Written;
 
-/// The sizes of a source `web` that say more than a word.
+/// The sizes of a source `web` that are tables.
 pub(crate) struct WrittenSizes<'f> {
     main: Option<Written<'f>>,
     object: Option<Written<'f>>,
@@ -64,7 +64,8 @@ pub(crate) fn probe(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Opt
     Some(Arc::new(Web::probe(request, Span::from_secs_f64(1.0 / per_second))))
 }
 
-/// Probes in a second. Chosen: the draft on responsiveness sends up to a hundred, and takes 5 % of a path at most.
+/// Maximum of probes a second. Chosen: the draft on responsiveness sends up to a hundred, and takes at most 5
+/// % of a path.
 const MAX_PROBES: f64 = 1_000.0;
 
 fn request(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Bytes> {

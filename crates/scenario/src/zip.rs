@@ -6,19 +6,20 @@ use crate::sweep::Axis;
 use crate::tables::SWEEP;
 use crate::text::{Item, Table, Value};
 
-/// The key of the table that says so.
+/// The key of the table.
 const KEY: &str = "sweep";
 
-/// Most paths of swept keys in a message.
+/// Maximum of paths of swept keys in a message.
 const MOST_PATHS: usize = 3;
 
-/// What `root` says of its lists, which is no part of a point.
+/// Takes the table out of `root`, because it is no part of a point.
 pub(crate) fn taken_out(root: &mut Table) -> Option<Item> {
     let at = root.entries.iter().position(|(key, _)| key == KEY)?;
     Some(root.entries.remove(at).1)
 }
 
-/// The dimensions of the grid: each the numbers of the axes that vary together in it, where the first of them is.
+/// The dimensions of the grid: each lists the numbers of the axes that vary together, at the position of the
+/// first of them.
 pub(crate) fn dimensions(said: Option<&Item>, axes: &[Axis], problems: &mut Problems) -> Vec<Vec<usize>> {
     let zipped = said.map(|said| zipped(said, axes, problems)).unwrap_or_default();
     let is_first = |at: &usize| zipped.iter().all(|group| group[0] == *at || !group.contains(at));
@@ -26,7 +27,8 @@ pub(crate) fn dimensions(said: Option<&Item>, axes: &[Axis], problems: &mut Prob
     (0..axes.len()).filter(is_first).map(group).collect()
 }
 
-/// The axes that vary together, by their numbers; what `said`, the table under [`KEY`], names is in one group.
+/// The axes that vary together, by their numbers; those that `said`, the table under [`KEY`], names together
+/// are one group.
 fn zipped(said: &Item, axes: &[Axis], problems: &mut Problems) -> Vec<Vec<usize>> {
     let Some(fields) = walk(said, KEY, SWEEP, false, problems) else { return Vec::new() };
     let Some(item) = fields.item("zip") else { return Vec::new() };
@@ -58,7 +60,8 @@ fn zipped(said: &Item, axes: &[Axis], problems: &mut Problems) -> Vec<Vec<usize>
     all
 }
 
-/// The axes of these names, in the order of the file; none may be in `others`, and all have as many values.
+/// The axes of these names, in the order of the file; none may be in `others`, and all must have equally many
+/// values.
 fn group(names: &[String], axes: &[Axis], others: &[Vec<usize>]) -> Result<Vec<usize>, String> {
     let paths: Vec<String> = axes.iter().map(Axis::path).collect();
     let mut group = Vec::new();

@@ -6,7 +6,7 @@ use super::*;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// An IPv4 packet of this length, of which the header is kept.
+/// An IPv4 packet of this length, with only the header captured.
 fn ip(length: u16) -> Vec<u8> {
     let mut header = vec![0; 20];
     header[0] = 0x45;
@@ -14,7 +14,7 @@ fn ip(length: u16) -> Vec<u8> {
     header
 }
 
-/// An IPv6 packet with a payload of this length, likewise.
+/// An IPv6 packet with a payload of this length, with only the header captured.
 fn ip6(length: u16) -> Vec<u8> {
     let mut header = vec![0; 40];
     header[0] = 0x60;
@@ -22,7 +22,7 @@ fn ip6(length: u16) -> Vec<u8> {
     header
 }
 
-/// What is in front of the packet in a frame, with a type field at the end.
+/// A frame with the bytes before the packet, a type field at the end of these, and the packet.
 fn framed(before: &[u8], packet: &[u8]) -> Vec<u8> {
     [before, packet].concat()
 }
@@ -31,7 +31,7 @@ fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
     framed(&[&[2; 12], &kind.to_be_bytes()[..]].concat(), packet)
 }
 
-/// A frame: seconds, the fraction, its size on the wire, and what was kept.
+/// A frame: seconds, the fraction, its size on the wire, and the captured bytes.
 type Frame = (u32, u32, u32, Vec<u8>);
 
 fn words(order: Order, words: &[u32]) -> Vec<u8> {
@@ -51,7 +51,7 @@ fn file(order: Order, magic: u32, link: u32, frames: &[Frame]) -> Vec<u8> {
     bytes
 }
 
-/// A little-endian one with microseconds.
+/// A little-endian file with microseconds.
 fn micro(link: u32, frames: &[Frame]) -> Vec<u8> {
     file(Order::Little, 0xa1b2_c3d4, link, frames)
 }
@@ -112,11 +112,11 @@ fn error(bytes: &[u8]) -> String {
 fn pcap_is_read_in_both_byte_orders_and_units() {
     let frames = [(7, 999, 1_514, ethernet(IPV4, &ip(1_500))), (8, 5, 114, ethernet(IPV6, &ip6(60)))];
     for order in [Order::Little, Order::Big] {
-        // 8.000005 - 7.000999 s; in nanoseconds a thousandth of it beyond the second.
+        // 8.000005 - 7.000999 s; in nanoseconds the fraction counts a thousandth of that.
         assert_eq!(packets(&file(order, 0xa1b2_c3d4, 1, &frames)), [(0, 1_500), (999_006_000, 100)]);
         assert_eq!(packets(&file(order, 0xa1b2_3c4d, 1, &frames)), [(0, 1_500), (999_999_006, 100)]);
     }
-    // The upper half of the link type says that there is a frame check sequence of four bytes.
+    // The upper half of the link type declares a frame check sequence of four bytes.
     assert_eq!(packets(&micro(0x2400_0001, &frames[..1])), [(0, 1_500)]);
 }
 
@@ -142,7 +142,7 @@ fn the_size_is_what_the_ip_header_says_of_every_link_type() {
         (276, framed(&sll2, &ip(44))),
     ];
     for (link, data) in frames {
-        // Longer than the packet, as short ones are on Ethernet.
+        // Padded, as short frames are on Ethernet.
         let data = [data, vec![0; 6]].concat();
         assert_eq!(
             packets(&micro(link, &[(1, 0, data.len() as u32 + 20, data.clone())])),
@@ -158,7 +158,7 @@ fn where_the_header_was_not_kept_the_size_is_that_of_the_frame() {
     assert_eq!(cut(1, 1_514, &ethernet(IPV4, &[])), [(0, 1_500)]);
     assert_eq!(cut(1, 1_514, &ethernet(IPV4, &[0x45, 0])), [(0, 1_500)]);
     assert_eq!(cut(101, 40, &[]), [(0, 40)]);
-    // Split by the adapter only after it was captured, which leaves the length zero.
+    // The adapter splits it after the capture, which leaves the length zero.
     assert_eq!(cut(1, 9_014, &ethernet(IPV4, &ip(0))), [(0, 9_000)]);
 }
 
@@ -167,7 +167,8 @@ fn odd_frames_are_skipped_and_counted() {
     let whole = (1, 0, 54, ethernet(IPV4, &ip(40)));
     let arp = (1, 0, 42, ethernet(0x0806, &[0; 28]));
     let mut frames = vec![whole.clone(), arp.clone(), arp];
-    // Too short for an IP header, kept without its type, longer than the frame, shorter than its own header, version 5.
+    // Too short for an IP header, captured without its type, longer than the frame, shorter than its own
+    // header, version 5.
     frames.push((1, 0, 20, ethernet(IPV4, &[0x45; 6])));
     frames.push((1, 0, 60, vec![2; 13]));
     frames.push((1, 0, 60, ethernet(IPV4, &ip(47))));
@@ -203,7 +204,7 @@ fn whole_packets_of_a_cut_file_are_used() {
         error(&bytes[..one - 1]),
         "there are no packets in it; the file was cut: what follows frame 0 is not whole"
     );
-    // A length beyond what is ever kept is not a longer frame that was cut.
+    // A length beyond the captured maximum is damage, not a longer frame that was cut.
     let mut damaged = bytes;
     damaged[one + 8..one + 12].copy_from_slice(&300_000_u32.to_le_bytes());
     assert_eq!(remarks(&damaged), ["the file is damaged behind frame 1, and no more is read"]);
@@ -217,7 +218,7 @@ fn pcapng_has_interfaces_with_units_of_their_own() {
         let bytes = [
             section(order),
             interface(order, 1, 0, &[(2, b"eth0")]),
-            // Nanoseconds, 100 s later; 2^-10 s; with an option that says nothing here.
+            // Nanoseconds, 100 s later; 2^-10 s; with an option that has no effect here.
             interface(order, 101, 0, &[(9, &[9]), (14, &offset)]),
             interface(order, 276, 0, &[(1, b"odd"), (9, &[0x8a])]),
             // A block of another kind.
@@ -279,7 +280,7 @@ fn a_bad_capture_is_refused_with_the_reason() {
     assert!(large.starts_with("packet 2 has 65536B") && large.contains("ethtool"), "{large}");
     let radio = error(&micro(105, &[(0, 0, 14, vec![0; 14])]));
     assert!(radio.contains("of link type 105, which is not supported"), "{radio}");
-    // The length at the end of a block is another than at its beginning.
+    // The length at the end of a block differs from that at its beginning.
     let mut bytes = [section(Order::Little), interface(Order::Little, 1, 0, &[])].concat();
     let last = bytes.len() - 4;
     bytes[last] += 4;

@@ -1,4 +1,4 @@
-//! What the loader takes fits the schema.
+//! Checks that values which the loader accepts fit the schema.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use crate::keys::toml;
 use crate::selection::Part;
 use crate::text::quoted;
 
-/// Whether `value`, at `path`, fits `schema`, a part of `root`; else the place that does not, of alternatives the deepest.
+/// Whether `value`, at `path`, fits `schema`, a part of `root`; else the place that does not fit, the deepest
+/// one of alternatives.
 ///
-/// Knows the words of JSON Schema that [`schema`] writes, and panics at others.
+/// It supports the keywords of JSON Schema that [`schema`] uses, and panics on others.
 fn fit(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
     let require = |holds| if holds { Ok(()) } else { Err(path.to_owned()) };
     let below =

@@ -1,16 +1,16 @@
-//! What sources want.
+//! Demands of sources.
 
 use apportion_core::units::{Bytes, Rate, Span};
 
 use crate::media::Codec;
 use crate::model::{Cbr, Flow, Frames, OnOff, Poisson, Source, Video};
 
-/// Bits per second that a flow wants on average; `None` for as much as it can get.
+/// Mean demand of a flow in bits per second; `None` for as much as it can get.
 pub(crate) fn mean_demand(flow: &Flow) -> Option<f64> {
     source_demand(&flow.source).map(|each| each * f64::from(flow.connections))
 }
 
-/// Bits per second that one connection wants while it is on, for a source that is on and off.
+/// Demand of one connection in bits per second while it is on, for an on-off source.
 pub(super) fn peak(source: &Source) -> Option<f64> {
     match source {
         Source::OnOff(on_off) => Some(on_off.rate.as_bit() as f64),
@@ -18,7 +18,7 @@ pub(super) fn peak(source: &Source) -> Option<f64> {
     }
 }
 
-/// After this time a source has nothing more to send, whatever it gets; `None` if it goes on.
+/// Time after which a source has no more to send, whatever it gets; `None` if it does not end.
 pub(super) fn length(source: &Source) -> Option<Span> {
     match source {
         Source::Replay { packets } => packets.last().map(|&(at, _)| at),
@@ -26,7 +26,7 @@ pub(super) fn length(source: &Source) -> Option<Span> {
     }
 }
 
-/// The size of the packets of a flow, on average where they differ: what a write takes with its headers, or a full packet.
+/// The mean size of a flow's packets: a write with its headers, or a full packet.
 pub(super) fn mean_packet(flow: &Flow) -> Bytes {
     let full = flow.transport.packet();
     let header = full.saturating_sub(flow.transport.segment());
@@ -42,7 +42,7 @@ pub(super) fn mean_packet(flow: &Flow) -> Bytes {
     }
 }
 
-/// Bits per second that a source wants on average; `None` for as much as it can get.
+/// Mean demand of a source in bits per second; `None` for as much as it can get.
 fn source_demand(source: &Source) -> Option<f64> {
     let rate = |rate: &Rate| rate.as_bit() as f64;
     let bits = |size: &Bytes| size.get() as f64 * 8.0;
@@ -56,13 +56,14 @@ fn source_demand(source: &Source) -> Option<f64> {
             Some(rate(wanted) * on / (on + off))
         }
         Source::ShortFlows(short) => Some(short.per_second * (short.sizes.mean() * 8.0)),
-        // At most: pages that take no time.
+        // An upper bound: for pages that take no time.
         Source::Web(web) => Some(web.population() * web.page() * 8.0 / web.think.as_secs_f64()),
         Source::Video(Video { frames: Frames::Gop { mean }, .. }) => Some(rate(mean)),
         Source::Video(Video { fps, frames: Frames::Trace(frames), .. }) => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
         }
-        // It sends between requests as fast as it can, and pauses: the highest of its rates is all that it takes on average.
+        // It sends as fast as it can between requests, and pauses: the highest of its rates is its maximum on
+        // average.
         Source::Dash(dash) => dash.ladder.last().map(rate),
         Source::Voice(voice) => Some(bits(&voice.codec.packet()) / Codec::FRAME.as_secs_f64()),
         Source::Call(call) => Some(rate(&call.max)),

@@ -1,29 +1,29 @@
-//! What flows are due over time: rates that are constant between events, and their integrals.
+//! Entitlements of flows over time: rates that are constant between events, and their integrals.
 
 use apportion_core::units::{Rate, Span, Time};
 
-/// Parts of a bit per second in which rates are counted, so that integrals over nanoseconds are exact integers.
-/// Chosen: far below what a report shows; 18 Tb/s fit 64 bits.
+/// Parts of a bit per second as the unit of rates, so that integrals over nanoseconds are exact integers.
+/// Chosen: far below the precision of a report; 18 Tb/s fit 64 bits.
 const PARTS: u64 = 1_000_000;
 /// A bit in parts of a bit per second times nanoseconds.
 const PER_BIT: u128 = PARTS as u128 * 1_000_000_000;
 
-/// An amount of data that is due: an integral of rates over time, without rounding.
+/// An amount of data that a flow is due: an integral of rates over time, without rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(u128);
 
 impl Amount {
-    /// Whether nothing is due.
+    /// Whether the amount is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// Bits.
+    /// The amount in bits.
     #[must_use]
     pub fn bits(self) -> f64 {
         (self.0 / PER_BIT) as f64 + (self.0 % PER_BIT) as f64 / PER_BIT as f64
     }
-    /// The mean rate over `span`, rounded to a bit per second; zero over no time.
+    /// The mean rate over `span`, rounded to a bit per second; zero if `span` is zero.
     #[must_use]
     pub fn over(self, span: Span) -> Rate {
         let unit = u128::from(span.as_nanos()) * u128::from(PARTS);
@@ -37,17 +37,17 @@ impl Amount {
     }
 }
 
-/// From when on the members of a class are due a rate.
+/// The start of a rate that the members of a class are due.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     from: Time,
-    /// Parts of a bit per second, rounded down, of one member.
+    /// The rate of one member in parts of a bit per second, rounded down.
     rate: u64,
     /// The integral up to here.
     before: u128,
 }
 
-/// What one member of a class is due over time; nothing before its first step.
+/// The entitlement of one member of a class over time; zero before its first step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps(Vec<Step>);
 
@@ -81,7 +81,7 @@ impl Steps {
     }
 }
 
-/// A flow is in a class between two times, with as many members.
+/// The time for which a flow is in a class, with this number of members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay {
     pub(super) from: Time,
@@ -90,21 +90,21 @@ pub(super) struct Stay {
     pub(super) members: u32,
 }
 
-/// What each flow of a scenario is due at each time between two.
+/// The entitlement of each flow of a scenario between two times.
 #[derive(Clone, Debug)]
 pub struct Due {
     pub(super) from: Time,
     pub(super) to: Time,
-    /// By class.
+    /// Steps by class.
     pub(super) steps: Vec<Steps>,
-    /// By flow, ascending.
+    /// Stays by flow, ascending.
     pub(super) stays: Vec<Vec<Stay>>,
     pub(super) pieces: usize,
 }
 
 impl Due {
-    /// What a flow (by its place in the scenario) is due from `from` to `to`, both within the times it was computed for;
-    /// nothing outside.
+    /// The amount that a flow (by its index in the scenario) is due from `from` to `to`, both within the
+    /// times that it was computed for; zero outside.
     #[must_use]
     pub fn amount(&self, flow: usize, from: Time, to: Time) -> Amount {
         let (from, to) = (from.max(self.from), to.min(self.to));
@@ -119,7 +119,7 @@ impl Due {
         Amount(within.map(of).sum())
     }
 
-    /// What a flow is due over time: from when on, and the rate; only where it changes.
+    /// The entitlement of a flow over time: times and rates, only where it changes.
     #[must_use]
     pub fn rates(&self, flow: usize) -> Vec<(Time, Rate)> {
         let mut all: Vec<(Time, Rate)> = Vec::new();
@@ -149,7 +149,7 @@ impl Due {
         all
     }
 
-    /// In how many pieces rates were computed: the times at which something changed, and one.
+    /// The number of pieces in which rates were computed: the times of changes, plus one.
     #[must_use]
     pub const fn pieces(&self) -> usize {
         self.pieces

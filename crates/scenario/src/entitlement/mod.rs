@@ -1,34 +1,37 @@
-//! What each flow of a scenario is entitled to over time: by weights and guarantees, or by customers or tickets where
-//! flows have them.
+//! Entitlements of the flows of a scenario over time: by weights and guarantees, or by customers or tickets
+//! if flows have them.
 //!
-//! A flow is due a rate at each time, which depends on who else wants something then: the weighted max-min allocation
-//! with guarantees ([`max_min`](apportion_core::fairness::max_min())), or that of customers or tickets. It is constant
-//! between two events, which are flows that begin or end to want something, and changes of link rates, tickets, weights,
-//! guarantees and rates of sources. What is due between two times is the integral.
+//! A flow is due a rate at each time, which depends on the other flows with a demand then: the weighted
+//! max-min allocation with guarantees ([`max_min`](apportion_core::fairness::max_min())), or that of
+//! customers or tickets. It is constant between two events, which are flows whose demand begins or ends, and
+//! changes of link rates, tickets, weights, guarantees and rates of sources. The amount due between two times
+//! is the integral.
 //!
-//! Equations. At time t, let A(t) be the flows that want something, C_l(t) the rate of link l, and d_f(t) what f wants, without
-//! end for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t)) : f in A(t)}), where
-//! guarantees on a link whose sum exceeds its rate are reduced in proportion, first on the link that can keep the least part of them
+//! Equations. At time t, let A(t) be the flows with a demand, C_l(t) the rate of link l, and d_f(t) the
+//! demand of f, infinite for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t))
+//! : f in A(t)}), where guarantees on a link whose sum exceeds its rate are reduced in proportion, first on
+//! the link that can keep the least part of them
 //! ([`fit_guarantees`](apportion_core::fairness::fit_guarantees)). Flow f is due the integral of x_f(t) dt.
-//! Of a recorded link, C_l(t) is the mean of its opportunities in windows of equal length, which are as long as the
-//! default buffer takes at the mean rate, or a little longer: 100 ms, and the time of 96 kB below 7.7 Mb/s. What varies
-//! faster a queue smooths.
-//! Where a queue charges packets more than their size (CAKE's framing), what is charged is divided, so that a flow of
-//! small packets is due less. A queue that holds each flow back to a rate (FQ's `maxrate`) bounds what flows are due.
-//! Rates are rounded down to a millionth of a bit per second, times are whole nanoseconds, so integrals are exact
-//! integers ([`Amount`]), additive, and never exceed what a link can carry but for the rounding of the allocation.
+//! For a recorded link, C_l(t) is the mean of its opportunities in windows of equal length, which are as long
+//! as the default buffer takes at the mean rate, or a little longer: 100 ms, and the time of 96 kB below
+//! 7.7 Mb/s. A queue smooths faster variation. If a queue charges packets more than their size (CAKE's
+//! framing), the charged bytes are divided, so that a flow of small packets is due less. A queue that paces
+//! each flow (FQ's `maxrate`) bounds entitlements. Rates are rounded down to a millionth of a bit per second,
+//! times are whole nanoseconds, so integrals are exact integers ([`Amount`]), additive, and exceed the
+//! capacity of a link at most by the rounding of the allocation.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `population` | who wants what at present, by classes of flows that are alike; which links can limit them |
+//! | `population` | present demands, by classes of equal flows; the links that can limit them |
 //! | `piece` | the allocation while nothing changes |
 //! | `due` | its integral over time |
-//! | `demand` | what sources want |
+//! | `demand` | demands of sources |
 //!
-//! Cost: with k events, m classes of flows that want something at a time and p links on their paths that can limit
-//! them, O(k (log(flows) + (m p + links) log(m + links))) and O(k m) memory, whatever the number of flows. Flows are of a class
-//! if path (without links that cannot limit it), weight, guarantee, tickets, customer and demand are equal, so 10,000 transfers
-//! between ten pairs of hosts are ten classes. The sum of (m p + links) over all pieces is at most [`WORK_MAX`].
+//! Cost: with k events, m classes of flows with a demand at a time and p links on their paths that can limit
+//! them, O(k (log(flows) + (m p + links) log(m + links))) and O(k m) memory, whatever the number of flows.
+//! Flows are of a class if path (without links that cannot limit it), weight, guarantee, tickets, customer
+//! and demand are equal, so 10,000 transfers between ten pairs of hosts are ten classes. The sum of (m p +
+//! links) over all pieces is at most [`WORK_MAX`].
 
 mod demand;
 mod due;
@@ -49,77 +52,84 @@ use due::Steps;
 pub(crate) use population::ends;
 use population::{Class, Population, limiting_links};
 
-/// Most places of links on paths of classes, summed over the pieces of a scenario, for which entitlements are computed.
-/// Chosen: some seconds and 200 MB at most.
+/// Maximum of the sum, over the pieces of a scenario, of links on paths of classes, for which entitlements
+/// are computed. Chosen: at most some seconds and 200 MB.
 pub const WORK_MAX: usize = 5_000_000;
-/// Most of these for the windows of recorded links, which are longer where there would be more. Chosen: a fifth of what
-/// may be computed at all.
+/// Maximum of this sum for the windows of recorded links, which are made longer to stay within it. Chosen: a
+/// fifth of the overall maximum.
 const WINDOW_WORK_MAX: usize = WORK_MAX / 5;
 
-/// What a flow wants at a time.
+/// The demand of a flow at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
-    /// It has nothing to send.
+    /// The flow has no data to send.
     Nothing,
-    /// As much as there is: for this many connections that each count as a flow, which is one but for short flows.
+    /// As much as possible: for this number of connections that each count as a flow, which is one except for
+    /// short flows.
     Everything(u32),
-    /// What its source wants on average, or as much as there is if that has no end.
+    /// The mean demand of its source, or as much as possible if that is infinite.
     Mean,
     /// On-off sources: this many of its connections are on.
     Bursts(u32),
-    /// What its sources write, all connections together.
+    /// The rate of its sources' writes, all connections together.
     Rate(Rate),
 }
 
-/// From a time on a flow wants something else.
+/// The start of another demand of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// From when on.
+    /// The time from which it holds.
     pub at: Time,
     pub wants: Wants,
 }
 
 impl Scenario {
-    /// The share of each flow over the measured part of the run, in the order of its flows: the mean of what it is due at
-    /// each time, by tickets if flows have tickets, else weighted max-min with guarantees; where flows have
-    /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors of both.
+    /// The entitlement of each flow over the measured part of the run, in the order of flows: the mean of its
+    /// rate over time, by tickets if flows have tickets, else weighted max-min with guarantees; if flows have
+    /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors
+    /// of both.
     ///
-    /// Where links that can limit flows divide among hosts, no customers are declared and all flows weigh alike, or those of some host do
-    /// not, flows are due the max-min of hosts, of their peers with `both`, and then of their flows by their weights. Weights that differ
-    /// between hosts alone say that these are not to have equal parts.
+    /// If links that can limit flows divide among hosts, no customers are declared, and all weights are equal
+    /// or differ within some host, flows are due the max-min of hosts, of their peers with `both`, and then
+    /// of their flows by their weights. Weights that differ only between hosts mean that hosts should not
+    /// have equal shares.
     ///
-    /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
-    /// short flows have tickets each; a flow crosses links that divide among hosts in different ways; flows between the same two hosts cross
-    /// different links that divide by `both`; customers or hosts are held back at several links whose divisions do not settle; a queue
-    /// has classes of its own; flows cross groups of links, over which [each run](Scenario::hashed) has them go; queues charge packets
-    /// of several sizes so that the division does not settle. And where it would take more than [`WORK_MAX`].
+    /// `None` if entitlements are undefined: flows with tickets share a network with flows without;
+    /// connections of short flows have tickets each; a flow crosses links that divide among hosts in
+    /// different ways; flows between the same two hosts cross different links that divide by `both`;
+    /// customers or hosts are limited at several links and the division does not converge; a queue has
+    /// classes of its own; flows cross groups of links, on which [each run](Scenario::hashed) distributes
+    /// them; queues charge packets of several sizes and the division does not converge. Also `None` if it
+    /// would take more than [`WORK_MAX`].
     ///
-    /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
+    /// Tickets on acknowledgements flow from the sinks backwards over the path of the data, as receiver-based
     /// tickets assume; sinks that issue tickets then decide instead of the source.
     ///
-    /// It is said of the scenario, not of a run: see [`expected_activity`](Self::expected_activity). Headers that TCP adds to
-    /// application-limited sources and acknowledgements on their way back are not counted.
+    /// It is a property of the scenario, not of a run: see [`expected_activity`](Self::expected_activity).
+    /// Headers that TCP adds to application-limited sources, and acknowledgements, do not count.
     #[must_use]
     pub fn entitlements(&self) -> Option<Vec<Rate>> {
         self.entitlements_between(self.measure_from, self.stop)
     }
 
-    /// As [`entitlements`](Self::entitlements), between two times; flows that are not there in between get nothing.
+    /// Like [`entitlements`](Self::entitlements), between two times; flows that are absent in between get
+    /// zero.
     #[must_use]
     pub fn entitlements_between(&self, from: Time, to: Time) -> Option<Vec<Rate>> {
         let due = self.due(&self.expected_activity(), from, to)?;
         Some((0..self.flows.len()).map(|flow| due.amount(flow, from, to).over(to.since(from))).collect())
     }
 
-    /// When flows want what as far as the scenario says, by flow: random starts count at the middle of their interval, finite
-    /// files as greedy, all other sources want their mean rate, and replays end with their last packet.
+    /// Demands of flows over time, as far as the scenario defines them: random starts count at the middle of
+    /// their interval, finite files as greedy, all other sources have their mean rate, and replays end with
+    /// their last packet.
     #[must_use]
     pub fn expected_activity(&self) -> Vec<Vec<Phase>> {
         self.flows.iter().map(|flow| expected(flow, self.stop)).collect()
     }
 
-    /// What flows are due between two times if they want this, by flow, ascending in time; nothing before the first
-    /// phase. `None` as for [`entitlements`](Self::entitlements).
+    /// Entitlements of flows between two times with these demands, by flow, ascending in time; zero before
+    /// the first phase. `None` as for [`entitlements`](Self::entitlements).
     #[must_use]
     pub fn due(&self, activity: &[Vec<Phase>], from: Time, to: Time) -> Option<Due> {
         if self.has_classes() || self.divides() {
@@ -148,12 +158,12 @@ impl Scenario {
     }
 }
 
-/// The packets by which a link that aggregates is judged. Chosen: those of most data.
+/// The packet size that determines the capacity of a link that aggregates. Chosen: that of most data.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
 impl Scenario {
-    /// With what recorded links can deliver in each window as their rates, so that the integral of a rate is that of its
-    /// opportunities. The measured part begins with a window.
+    /// The scenario with the opportunities of recorded links in each window as their rates, so that the
+    /// integral of a rate is that of its opportunities. The measured part begins with a window.
     fn as_recorded(&self, from: Time, to: Time) -> Cow<'_, Self> {
         if self.links.iter().all(|link| link.trace.is_none()) {
             return Cow::Borrowed(self);
@@ -174,7 +184,8 @@ impl Scenario {
         Cow::Owned(recorded)
     }
 
-    /// With the rates at which packets leave, as links that aggregate and queues that shape let them.
+    /// The scenario with the rates at which packets can leave, given links that aggregate and queues that
+    /// shape.
     fn as_carried(&self) -> Cow<'_, Self> {
         let unlimited = Rate::from_bit(u64::MAX);
         let limits = |queue: &DisciplineParams| queue.capacity(unlimited) < unlimited;
@@ -188,7 +199,7 @@ impl Scenario {
         for link in &mut carried.links {
             link.rate = capacity(link, link.rate);
         }
-        // What links are at the time of each change.
+        // The state of links at the time of each change.
         let mut links = self.links.clone();
         let mut changes = self.changes.clone();
         changes.sort_by_key(|change| change.at);
@@ -221,7 +232,7 @@ fn buffer_time(rate: Rate) -> Span {
     LinkLimit::new(None, rate).get().bytes().map_or(Span::ZERO, |bytes| rate.time_for(bytes))
 }
 
-/// As many windows of equal length as there are that have at least `shortest`: when each begins and ends.
+/// As many windows of equal length as fit with at least `shortest`: begin and end of each.
 fn windows(from: Time, to: Time, shortest: Span) -> impl Iterator<Item = [Time; 2]> {
     let whole = to.since(from);
     let count = (whole.as_nanos() / shortest.as_nanos().max(1)).max(u64::from(whole > Span::ZERO));
@@ -229,7 +240,7 @@ fn windows(from: Time, to: Time, shortest: Span) -> impl Iterator<Item = [Time; 
     (0..count).map(move |k| [at(k), at(k + 1)])
 }
 
-/// The rate at which packets leave by a link whose transmitter has `rate`, as its queue charges them.
+/// The rate at which packets leave a link with a transmitter of `rate`, as its queue charges them.
 fn capacity(link: &Link, rate: Rate) -> Rate {
     let sent = match &link.aggregate {
         Some(aggregate) if rate > Rate::ZERO => aggregate.capacity(FULL_PACKET, rate),
@@ -238,7 +249,7 @@ fn capacity(link: &Link, rate: Rate) -> Rate {
     link.queue.capacity(sent)
 }
 
-/// When a flow without a run of it wants what.
+/// The demand of a flow over time, without a run.
 fn expected(flow: &Flow, end: Time) -> Vec<Phase> {
     let start = match flow.start {
         Start::At(at) => at,
@@ -248,7 +259,7 @@ fn expected(flow: &Flow, end: Time) -> Vec<Phase> {
 }
 
 impl Phase {
-    /// A source that wants its mean rate, or everything, from `start` until `stop` or the end of what it replays.
+    /// A demand of the mean rate, or of everything, from `start` until `stop` or the end of a replay.
     #[must_use]
     pub fn between(start: Time, stop: Time, source: &Source) -> Vec<Self> {
         let stop = demand::length(source).map_or(stop, |length: Span| stop.min(start + length));
@@ -259,7 +270,7 @@ impl Phase {
     }
 }
 
-/// What happens at a time.
+/// An event.
 struct Event<'a> {
     at: Time,
     what: What<'a>,
@@ -279,7 +290,7 @@ fn events<'a>(scenario: &'a Scenario, activity: &[Vec<Phase>]) -> Vec<Event<'a>>
     changes.chain(phases).collect()
 }
 
-/// A scenario at a time, on its way through its events.
+/// The state of a scenario at a time, on a walk through its events.
 struct Walk {
     then: Scenario,
     links: Vec<usize>,
@@ -291,7 +302,7 @@ struct Walk {
 
 impl Walk {
     fn new(scenario: &Scenario, from: Time, to: Time) -> Self {
-        // What tickets are worth depends on all links that they cross.
+        // The value of tickets depends on all links that they cross.
         let tickets = scenario.flows.iter().any(|flow| flow.tickets.or(flow.ack_tickets).is_some());
         let links: Vec<usize> =
             if tickets { (0..scenario.links.len()).collect() } else { limiting_links(scenario) };
@@ -310,7 +321,7 @@ impl Walk {
         }
     }
 
-    /// Whether the event can change what is due.
+    /// Applies an event. Returns whether it can change entitlements.
     fn apply(&mut self, event: &Event<'_>) -> bool {
         let (flow, (moved, ended)) = match event.what {
             What::Wants(flow, wants) => (flow, self.population.want(&self.then, flow, wants, event.at)),
@@ -324,7 +335,7 @@ impl Walk {
         moved
     }
 
-    /// The rates from `now` on.
+    /// Computes the rates from `now` on.
     fn divide(&mut self, now: Time) -> Option<()> {
         let (numbers, classes): (Vec<usize>, Vec<(&Class, u32)>) =
             self.population.active().map(|(number, class, members)| (number, (class, members))).unzip();
@@ -346,13 +357,13 @@ impl Walk {
         for (flow, stays) in self.due.stays.iter_mut().enumerate() {
             stays.extend(self.population.leave(flow, to));
         }
-        // Flows that came only afterwards have classes without rates.
+        // Flows that came afterwards have classes without rates.
         self.due.steps.resize_with(self.population.classes.len(), Steps::default);
         self.due
     }
 }
 
-/// What a change concerns that matters to entitlements.
+/// The part of a change that affects entitlements.
 enum Touched {
     Nothing,
     Links,
@@ -360,7 +371,7 @@ enum Touched {
 }
 
 impl Scenario {
-    /// Puts a change in place that matters to entitlements.
+    /// Applies a change that affects entitlements.
     fn apply(&mut self, setting: &Setting) -> Touched {
         match *setting {
             Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
@@ -424,7 +435,7 @@ mod tests {
         assert_eq!(mbps(text, 0, 10), Some(vec![6.0, 0.0]));
         assert_eq!(mbps(text, 10, 20), Some(vec![2.0, 4.0]));
         assert_eq!(mbps(text, 20, 30), Some(vec![1.0, 2.0]));
-        // Half of the 3 Mb/s is guaranteed to the late one; the rest is divided 1 : 2.
+        // Half of the 3 Mb/s is guaranteed to the late flow; the rest is divided 1 : 2.
         let guaranteed = format!(
             "{}{{ at = \"20s\", set = \"flow.late.guarantee\", to = \"1.5Mbit\" }},]",
             text.trim_end().trim_end_matches(']').to_owned() + ", "
@@ -455,23 +466,24 @@ mod tests {
         // In the order far, one, two.
         assert_eq!(by("source"), Some(vec![1.5, 6.0, 1.5, 1.5, 1.5]));
         assert_eq!(by("destination"), Some(vec![6.0, 1.5, 1.5, 1.5, 1.5]));
-        // r1 has two peers, l1 one and l2 two: `one` is of r1, all others of l2, which divides among r1 and r3.
+        // r1 has two peers, l1 one and l2 two: `one` belongs to r1, all others to l2, which divides among r1
+        // and r3.
         assert_eq!(by("both"), Some(vec![3.0, 6.0, 1.0, 1.0, 1.0]));
         // A peer's flow that wants 0.6 leaves the rest to the others of that peer.
         let thin = "[flow.thin]\nfrom = \"l2\"\nto = \"r1\"\n[flow.thin.source]\nkind = \"cbr\"\nrate = \"0.6Mbit\"\npacket = \"1000B\"";
         let thin = mbps(&text("{ kind = \"drr\", isolate = \"both\" }", thin), 0, 30);
         assert_eq!(thin, Some(vec![3.0, 6.0, 0.6, 0.8, 0.8, 0.8]));
-        // What a host leaves is of the others.
+        // The rest of a host's share goes to the others.
         let slow = "[flow.one.source]\nkind = \"cbr\"\nrate = \"2Mbit\"\npacket = \"1000B\"";
         let slow = text("{ kind = \"drr\", isolate = \"source\" }", slow)
             .replace("flow.one = { from = \"l1\", to = \"r1\" }", "")
             + "\n[flow.one]\nfrom = \"l1\"\nto = \"r1\"";
         assert_eq!(mbps(&slow, 0, 30), Some(vec![2.5, 2.0, 2.5, 2.5, 2.5]));
-        // Hosts weigh alike, and weights divide the part of a host.
+        // Hosts have equal shares, and weights divide the share of a host.
         let weights = text("{ kind = \"drr\", isolate = \"source\" }", "")
             .replace("flow.far = {", "flow.far = { weight = 2,");
         assert_eq!(mbps(&weights, 0, 30), Some(vec![2.4, 6.0, 1.2, 1.2, 1.2]));
-        // Between hosts alone they ask for another division.
+        // If they differ only between hosts they ask for another division.
         let weights = text("{ kind = \"drr\", isolate = \"source\" }", "")
             .replace("flow.one = {", "flow.one = { weight = 2,");
         assert_eq!(mbps(&weights, 0, 30), Some(vec![2.0, 4.0, 2.0, 2.0, 2.0]));
@@ -502,15 +514,16 @@ mod tests {
             shares.into_iter().map(|rate| (1e3 * opportunities(rate)).round() / 1e3).collect::<Vec<_>>()
         };
         let alone = text.replace("\"25ms\"", "\"3s\"");
-        // The whole file, a part of it, a part without, and two and a half times.
+        // The whole file, a part of it, a part without opportunities, and two and a half times.
         for (from, to, opportunities) in
             [(0, 1_000, 5.0), (0, 50, 4.0), (15, 30, 2.0), (40, 999, 0.0), (0, 2_500, 14.0)]
         {
             assert_eq!(due(&alone, from, to), [opportunities, 0.0], "{from} to {to} ms");
         }
-        // The late one has a part in half of the four: they are as a constant rate for as long as a buffer holds.
+        // The late flow has a share in half of the four: opportunities count as a constant rate over the time
+        // of a buffer.
         assert_eq!(due(text, 0, 50), [3.0, 1.0]);
-        // A change of something else, and a shaper in front from then on.
+        // A change of something else, and a shaper from then on.
         let changed = format!(
             "{text}change = [{{ at = \"35ms\", set = \"flow.early.weight\", to = 3 }}, \
              {{ at = \"1s\", set = \"link.x.queue\", to = {{ kind = \"fifo\", shaper = \"token_bucket\", rate = \"1bit\" }} }}]"

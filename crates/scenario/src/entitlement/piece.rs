@@ -1,4 +1,4 @@
-//! What is due while nothing changes: the allocation among the classes of flows that want something.
+//! Entitlements while nothing changes: the allocation among the classes of flows with a demand.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::population::Class;
 use crate::model::{Link, Scenario};
 
 /// Bits per second of one member of each class, in the order of `classes`. `links` are those that can limit a
-/// flow, by their number in the scenario, ascending; classes name them by their place there. `None` where nothing
-/// says how flows divide: some have tickets and others have none, or an allocation does not exist.
+/// flow, by their number in the scenario, ascending; classes refer to them by index. `None` if the division
+/// is undefined: some flows have tickets and others have none, or an allocation does not exist.
 pub(super) fn shares(
     scenario: &Scenario,
     links: &[usize],
@@ -36,7 +36,7 @@ pub(super) fn shares(
     )
 }
 
-/// Bits per second of all members of each class, of these rates of links.
+/// Bits per second of all members of each class, at these rates of links.
 fn divide(
     scenario: &Scenario,
     links: &[usize],
@@ -63,17 +63,18 @@ fn divide(
     }
 }
 
-/// Rounds in which [`as_charged`] may settle, after how many it moves half way only, and the relative change below which
-/// it has. Chosen: flows whose packets are charged alike take two, small packets beside large ones ten to thirty.
+/// Maximum of rounds in which [`as_charged`] may converge, the round after which it moves only half way, and
+/// the relative change below which it has converged. Chosen: flows with equal charges take two rounds, small
+/// packets beside large ones ten to thirty.
 const PATIENCE: usize = 200;
 const HASTE: usize = 20;
 const EPSILON: f64 = 1e-12;
 
-/// The same where queues charge packets more than their size, or hold each flow back to a rate.
+/// The division if queues charge packets more than their size, or pace each flow.
 ///
-/// A flow is counted in the bytes that it is charged where that is most, so these are what is divided. CAKE's bandwidth is
-/// of the bytes that it charges, and the rate of a link of those that packets have. How many counted ones these stand for
-/// depends on who has them, so that is found in rounds. None if it does not settle.
+/// The divided bytes are counted in the unit, size or charge, in which a flow has the most. CAKE's bandwidth
+/// is in bytes that it charges, and the rate of a link in bytes of packets. Their ratio depends on the shares
+/// of flows, so it is found in rounds. None if it does not converge.
 fn as_charged(
     scenario: &Scenario,
     links: &[usize],
@@ -101,7 +102,7 @@ fn as_charged(
     let bandwidths: Vec<f64> = (0..links.len())
         .map(|link| queue(link).bandwidth().map_or(f64::INFINITY, |bandwidth| bandwidth.as_bit() as f64))
         .collect();
-    // What a byte that packets have, and one that is charged, counts on each link.
+    // The value of a byte of packets, and of a charged byte, on each link.
     let mut worth = vec![[1.0; 2]; links.len()];
     for round in 0..PATIENCE {
         let capacity =
@@ -131,7 +132,7 @@ fn as_charged(
     None
 }
 
-/// Members of a class are alike, so together they are one claim of as many times the size.
+/// Members of a class are equal, so they are one claim of their number times the size.
 fn claim(class: &Class, members: u32) -> Claim {
     let members = f64::from(members);
     Claim {
@@ -142,7 +143,7 @@ fn claim(class: &Class, members: u32) -> Claim {
     }
 }
 
-/// By customers, then by their flows, with guarantees in the parts of customers.
+/// The division by customers, then by their flows, with guarantees within the shares of customers.
 fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)]) -> Option<Vec<f64>> {
     let mut claims: Vec<Claim> = classes.iter().map(|&(class, members)| claim(class, members)).collect();
     fit_guarantees(capacities, &mut claims);
@@ -158,13 +159,14 @@ fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)
     hierarchical(capacities, &weights, &claims).ok()
 }
 
-/// Whether all flows weigh alike.
+/// Whether all flows have equal weights.
 fn weigh_alike(classes: &[(&Class, u32)]) -> bool {
     classes.windows(2).all(|pair| pair[0].0.weight == pair[1].0.weight)
 }
 
-/// Whether weights that are declared divide the part of a host or a peer somewhere. Hosts weigh alike: where weights differ between hosts
-/// alone, or the queue does not heed them, the division among hosts is not what they ask for.
+/// Whether declared weights divide the share of a host or a peer anywhere. Hosts have equal weights: if
+/// weights differ only between hosts, or the queue ignores them, the division among hosts is not what they
+/// ask for.
 fn weights_divide_hosts(scenario: &Scenario, links: &[usize], classes: &[(&Class, u32)]) -> bool {
     let mut of_hosts = BTreeMap::new();
     classes.iter().any(|(class, _)| {
@@ -182,18 +184,18 @@ fn weights_divide_hosts(scenario: &Scenario, links: &[usize], classes: &[(&Class
     })
 }
 
-/// Who has a part of a link.
+/// The owner of a share of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     /// The source (0) or the destination (1) of flows, a node.
     Host(usize, u32),
-    /// A class itself, where links do not divide among hosts.
+    /// A class itself, if links do not divide among hosts.
     Class(usize),
 }
 
-/// By hosts, which weigh alike, and then by their flows and weights; with [`Isolate::Both`] by the peers of hosts in between. `isolate` says how a
-/// link divides among hosts. None if a flow crosses links that do so in different ways, or
-/// flows of a peer go over different links.
+/// The division by hosts, which have equal shares, and then by their flows and weights; with
+/// [`Isolate::Both`] by the peers of hosts in between. `isolate` returns how a link divides among hosts. None
+/// if a flow crosses links that do so in different ways, or flows of a peer cross different links.
 fn by_hosts(
     capacities: &[f64],
     isolate: impl Fn(usize) -> Option<Isolate>,
@@ -225,7 +227,7 @@ fn by_hosts(
             }
         }
     };
-    // What shares a part before its host divides that among its flows: those of a peer, or a class by itself.
+    // Flows that share a part before their host divides it: those of a peer, or a class by itself.
     let alone = (0..classes.len()).filter(|&at| ways[at] != Some(Isolate::Both)).map(|at| vec![at]);
     let groups: Vec<Vec<usize>> = of_pair.values().cloned().chain(alone).collect();
     let mut numbers: BTreeMap<Owner, usize> = BTreeMap::new();
@@ -263,12 +265,12 @@ fn by_hosts(
     Some(all)
 }
 
-/// What the classes of a group claim.
+/// The claims of the classes of a group.
 fn of_classes(classes: &[(&Class, u32)], group: &[usize]) -> Vec<Claim> {
     group.iter().map(|&at| claim(classes[at].0, classes[at].1)).collect()
 }
 
-/// By the tickets of flows and links, which flow along the data or `backwards`.
+/// The division by the tickets of flows and links, which flow along the data or `backwards`.
 fn by_tickets(
     scenario: &Scenario,
     rates: &[f64],
@@ -277,7 +279,7 @@ fn by_tickets(
     of_link: impl Fn(&Link) -> Option<TicketRate>,
     backwards: bool,
 ) -> Option<Vec<f64>> {
-    // All links: none is left out where flows have tickets.
+    // All links: none is left out if flows have tickets.
     let exchange =
         |(link, &capacity): (&Link, &f64)| Exchange { capacity, issued: of_link(link).map(TicketRate::get) };
     let holding = |&(class, members): &(&Class, u32)| {
@@ -286,7 +288,7 @@ fn by_tickets(
             links.reverse();
         }
         let members = f64::from(members);
-        // Each connection of short flows is issued the tickets of its flow: how many there are on average is unknown.
+        // Each connection of short flows is issued the tickets of its flow: their mean number is unknown.
         let tickets = of_class(class).filter(|_| !class.is_mean_of_many)?.get() * members;
         Some(Holding { links, tickets, demand: class.demand.map(|demand| demand * members) })
     };

@@ -1,4 +1,4 @@
-//! Who wants what at present, by classes of flows that are alike, and which links can limit them.
+//! Present demands, by classes of equal flows, and the links that can limit them.
 
 use std::collections::BTreeMap;
 
@@ -10,52 +10,52 @@ use super::demand::{mean_demand, mean_packet, peak};
 use super::due::Stay;
 use crate::model::{Flow, LinkId, Scenario, Setting, Source};
 
-/// What flows have in common that are due the same.
+/// The common properties of flows with equal entitlements.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
-    /// That it crosses, in order.
+    /// The links that it crosses, in order.
     pub(super) links: Vec<usize>,
     pub(super) customer: usize,
-    /// The nodes at its ends, where links divide among hosts; else the same for all.
+    /// The nodes at its ends, if links divide among hosts; else the same for all.
     pub(super) hosts: [u32; 2],
-    /// The mean size of its packets, where queues charge them more than that; else zero for all.
+    /// The mean size of its packets, if queues charge more than that; else zero for all.
     pub(super) packet: Bytes,
     pub(super) weight: f64,
-    /// Bit/s.
+    /// Guarantee in bit/s.
     pub(super) guarantee: f64,
     pub(super) tickets: Option<TicketRate>,
     pub(super) ack_tickets: Option<TicketRate>,
-    /// Bit/s; without one, as much as there is.
+    /// Demand in bit/s; none: infinite.
     pub(super) demand: Option<f64>,
-    /// Whether it is an unknown number of connections at a time, which want this on average.
+    /// Whether it is an unknown number of concurrent connections, with this demand on average.
     pub(super) is_mean_of_many: bool,
 }
 
-/// What distinguishes classes: the place of their links and customer, and the bits of numbers.
+/// The key of a class: the indices of its links and customer, and the bits of numbers.
 type Key = (usize, usize, [u32; 2], Bytes, [u64; 2], [Option<u64>; 3], bool);
 
-/// Who is there.
+/// The flows that are present.
 pub(super) struct Population {
-    /// Whether it matters between which hosts flows go.
+    /// Whether the hosts of flows matter.
     by_hosts: bool,
-    /// Whether it matters how large packets are.
+    /// Whether packet sizes matter.
     by_size: bool,
-    /// By flow: the number of its path among those that differ.
+    /// The number of each flow's path among the different ones.
     paths: Vec<usize>,
     links_of_path: Vec<Vec<usize>>,
     keys: BTreeMap<Key, usize>,
     pub(super) classes: Vec<Class>,
-    /// By class.
+    /// Number of members by class.
     members: Vec<u32>,
     /// Classes with members.
     active: std::collections::BTreeSet<usize>,
-    /// By flow: what it wants, and where it is in, since when.
+    /// The demand of each flow, its class, and since when.
     wants: Vec<Wants>,
     now_in: Vec<Option<(usize, u32, Time)>>,
 }
 
 impl Population {
-    /// No claims yet. `place` gives the place of a link of the scenario among those that can limit a flow.
+    /// No demands yet. `place` maps a link of the scenario to its index among those that can limit a flow.
     pub(super) fn new(scenario: &Scenario, place: &[Option<usize>]) -> Self {
         let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         let mut paths = Vec::with_capacity(scenario.flows.len());
@@ -84,7 +84,7 @@ impl Population {
         }
     }
 
-    /// From `now` on a flow wants this. Returns whether that moves it, and the stay that it ends.
+    /// Sets the demand of a flow from `now` on. Returns whether that moves the flow, and the stay that ends.
     pub(super) fn want(
         &mut self,
         scenario: &Scenario,
@@ -107,12 +107,12 @@ impl Population {
         (true, ended)
     }
 
-    /// After a change of the scenario that touches this flow.
+    /// Reconsiders the class of a flow after a change of the scenario.
     pub(super) fn reconsider(&mut self, scenario: &Scenario, flow: usize, now: Time) -> (bool, Option<Stay>) {
         self.want(scenario, flow, self.wants[flow], now)
     }
 
-    /// A flow leaves its class: the stay that ends; none if it lasted no time.
+    /// Takes a flow out of its class. Returns the stay that ends; none if it had no length.
     pub(super) fn leave(&mut self, flow: usize, now: Time) -> Option<Stay> {
         let (class, members, from) = self.now_in[flow].take()?;
         self.members[class] -= members;
@@ -122,7 +122,7 @@ impl Population {
         (from < now).then_some(Stay { from, to: now, class, members })
     }
 
-    /// The classes that have members, with their number and how many these are.
+    /// The classes with members, their numbers and the numbers of members.
     pub(super) fn active(&self) -> impl Iterator<Item = (usize, &Class, u32)> {
         self.active.iter().map(|&class| (class, &self.classes[class], self.members[class]))
     }
@@ -174,7 +174,7 @@ impl Population {
     }
 }
 
-/// The queues of all links, with those that they are given later.
+/// The queues of all links, including those of changes.
 fn queues(scenario: &Scenario) -> impl Iterator<Item = (usize, &DisciplineParams)> {
     let changed = scenario.changes.iter().filter_map(|change| match &change.to {
         Setting::LinkQueue(id, queue) => Some((id.index(), queue.as_ref())),
@@ -183,7 +183,7 @@ fn queues(scenario: &Scenario) -> impl Iterator<Item = (usize, &DisciplineParams
     scenario.links.iter().map(|link| &link.queue).enumerate().chain(changed)
 }
 
-/// The nodes where packets of a flow come from and where they go.
+/// The nodes at the ends of a flow's packets.
 pub(crate) fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
     let link = |id: Option<&LinkId>| id.map(|id| &scenario.links[id.index()]);
     [
@@ -192,11 +192,12 @@ pub(crate) fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
     ]
 }
 
-/// The links that can limit a flow, by number, ascending: not those that carry everything which the narrower links of
-/// their flows let through at any time, unless their queue limits flows by itself.
+/// The links that can limit a flow, by number, ascending. A link is left out if it can carry everything that
+/// the narrower links of its flows let through at any time, unless its queue limits flows by itself.
 ///
-/// Access links are such. Without them flows that differ in nothing else are alike. Links are tried from the widest
-/// on, and one is left out only for links that are still there, so what remains implies what was left out.
+/// Most access links are left out. Without them flows that differ in nothing else are equal. Links are
+/// checked from the fastest on, and one is left out only because of links that are still in, so the remaining
+/// links imply those left out.
 pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
     let (mut least, mut most): (Vec<u64>, Vec<u64>) =
         scenario.links.iter().map(|link| (link.rate.as_bit(), link.rate.as_bit())).unzip();
@@ -218,7 +219,7 @@ pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
     let mut widest: Vec<usize> = (0..kept.len()).filter(|&link| kept[link]).collect();
     widest.sort_by_key(|&link| std::cmp::Reverse(least[link]));
     for link in widest {
-        // What reaches it comes through these.
+        // Everything that reaches it comes through these.
         let narrow = |&flow: &usize| {
             let others = scenario.flows[flow].path.iter().map(|id| id.index());
             others.filter(|&other| other != link && kept[other]).min_by_key(|&other| most[other])

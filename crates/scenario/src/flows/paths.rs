@@ -1,4 +1,4 @@
-//! The ends of flows and the links between them, as they are written or the shortest.
+//! The ends of flows and the links between them, as written or the shortest.
 
 use super::{Builder, Group};
 use crate::expression::Pattern;
@@ -55,7 +55,7 @@ impl Builder<'_> {
         found.map_err(|message| fields.refuse(key, message, problems)).ok()
     }
 
-    /// The paths of least cost, or the first of them where there shall be one.
+    /// The paths of least cost, or the first of them if only one is wanted.
     pub(super) fn shortest(&mut self, from: NodeId, to: NodeId) -> Option<Path> {
         let path = self.routing.path(from, to)?;
         Some(if self.is_single { Path { equal: None, ..path } } else { path })
@@ -105,7 +105,7 @@ impl Builder<'_> {
         Ok(Path { first: links.into(), equal: None })
     }
 
-    /// The links that are called so, of groups the first; none if one of the names is not of a link.
+    /// The links with these names, with the first of each group; none if one of the names is not of a link.
     fn find_links(&self, names: &[String]) -> Option<Vec<usize>> {
         let link = |name: &String| {
             let group = || link_groups::find(self.links, name).map(|group| group.members[0].index());

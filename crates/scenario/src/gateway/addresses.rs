@@ -1,4 +1,4 @@
-//! Which customer an address belongs to.
+//! Customers of addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// These prefixes, no two alike.
+    /// A table of these prefixes, which all differ.
     pub(super) fn new(prefixes: impl IntoIterator<Item = (Prefix, CustomerId)>) -> Self {
         let customers: BTreeMap<Prefix, CustomerId> = prefixes.into_iter().collect();
         let lengths = customers.keys().map(|prefix| (prefix.is_ipv4(), prefix.length())).collect();
@@ -39,13 +39,13 @@ impl Addresses {
         self.customers.iter().map(|(prefix, customer)| (*prefix, *customer))
     }
 
-    /// How many prefixes there are.
+    /// The number of prefixes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.customers.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no prefixes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.customers.is_empty()

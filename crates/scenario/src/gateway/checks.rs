@@ -1,4 +1,4 @@
-//! What keys of different tables of a gateway's configuration must agree on.
+//! Consistency of keys in different tables of a gateway's configuration.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn rules(rules: &[PlacedRule<'_>], problems: &mut Problems) {
     }
 }
 
-/// Whether `earlier` matches whatever `later` does.
+/// Whether `earlier` matches everything that `later` does.
 fn hides(earlier: &RuleConfig, later: &RuleConfig) -> bool {
     Direction::BOTH.into_iter().all(|way| !later.is_for(way) || earlier.is_for(way))
         && earlier.when.covers(&later.when)
@@ -75,7 +75,8 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
     largest.fields.refuse("guarantee", message, problems);
 }
 
-/// Refuses guarantees in a direction whose queue isolates hosts: it divides among hosts, and those have none.
+/// Refuses guarantees in a direction whose queue isolates hosts: it divides among hosts, which have no
+/// guarantees.
 pub(super) fn isolation(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>], problems: &mut Problems) {
     if direction.config.queue.params.isolate().is_none() {
         return;
@@ -93,7 +94,7 @@ pub(super) fn isolation(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>
     }
 }
 
-/// Refuses weights of customers where none counts.
+/// Refuses weights of customers if none counts.
 pub(super) fn customers(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
     if config::weighs_customers(directions.map(|placed| &placed.config.queue.params)) {
         return;
@@ -157,7 +158,7 @@ pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], 
     }
 }
 
-/// Refuses control without an address or without a token, and a token of which nothing says whether it is used.
+/// Refuses control without an address or without a token, and a token without control.
 pub(super) fn control(root: &Fields<'_>, problems: &mut Problems) {
     if root.flag("control") != Some(true) {
         if root.item("control_token").is_some() && root.item("control").is_none() {
@@ -210,7 +211,7 @@ pub(super) fn labels(
     }
 }
 
-/// The key of the rule by which it writes tickets on packets in this direction, if it does.
+/// The key by which the rule writes tickets on packets in this direction, if it does.
 fn issues<'r, 'a>(rule: &'r PlacedRule<'a>, direction: Direction) -> Option<(&'r Fields<'a>, &'static str)> {
     let gives = &rule.config.gives;
     if gives.writes_tickets() && rule.config.is_for(direction) {
@@ -270,7 +271,7 @@ fn acknowledgements(
     true
 }
 
-/// A packet carries one label: where the queue writes rates, there is no room for tickets.
+/// A packet carries one label: if the queue writes rates, there is no room for tickets.
 fn tickets_under_rates(
     placed: &PlacedDirection<'_>,
     issuing: &[(&Fields<'_>, &'static str)],
@@ -291,7 +292,7 @@ fn tickets_under_rates(
     }
 }
 
-/// Labels carry the tickets that a direction is issued. `all`: both directions read and write labels.
+/// Labels carry the tickets issued to a direction. `all`: both directions read and write labels.
 fn own_tickets(placed: &PlacedDirection<'_>, all: bool, problems: &mut Problems) {
     let (config, fields) = (&placed.config, &placed.fields);
     if config.tickets.is_some() && config.ack_tickets.is_some() {
@@ -349,7 +350,8 @@ fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
     }
 }
 
-/// Refuses a queue with classes of which none takes the packets that no rule gives a class. `is_planned`: they are those of plans.
+/// Refuses a queue with classes if none takes the packets without a class by rules. `is_planned`: the classes
+/// come from plans.
 pub(super) fn classes(direction: &PlacedDirection<'_>, is_planned: bool, problems: &mut Problems) {
     let Some(classes) = direction.config.queue.params.classes() else { return };
     if classes.others.is_some() {

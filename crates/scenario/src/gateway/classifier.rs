@@ -20,7 +20,7 @@ pub const MAX_RULES: usize = 1_000;
 /// The header fields of a packet that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// The protocol number that IANA assigned (RFC 5237), such as 6 for TCP and 17 for UDP.
+    /// The protocol number that IANA assigned (RFC 5237), for example 6 for TCP and 17 for UDP.
     pub protocol: u8,
     /// Source address.
     pub source: IpAddr,
@@ -44,7 +44,7 @@ impl Prefix {
     /// Addresses whose first `length` bits are those of `address`.
     ///
     /// # Errors
-    /// If the address has fewer bits, or others than those set: `key` is what the user wrote it under.
+    /// If the address has fewer bits, or sets bits after these; `key` names the value in messages.
     pub fn new(key: &str, address: IpAddr, length: u8) -> Result<Self, ParamError> {
         let bits = width(address);
         if length > bits {
@@ -59,7 +59,7 @@ impl Prefix {
         Ok(Self { address, length })
     }
 
-    /// Reads an address or a prefix: `192.0.2.7`, `2001:db8::/32`; `key` is what it is written under.
+    /// Reads an address or a prefix: `192.0.2.7`, `2001:db8::/32`; `key` names the value in messages.
     ///
     /// # Errors
     /// Why it is neither.
@@ -80,32 +80,32 @@ impl Prefix {
         }
     }
 
-    /// One address alone.
+    /// A single address.
     #[must_use]
     pub const fn one(address: IpAddr) -> Self {
         Self { address, length: width(address) }
     }
 
-    /// The address, if it is one alone.
+    /// The address, if it is a single one.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         (self.length == width(self.address)).then_some(self.address)
     }
 
-    /// Addresses whose first `length` bits, or all that there are, are those of `address`.
+    /// Addresses whose first `length` bits, or all if there are fewer, are those of `address`.
     #[must_use]
     pub fn around(address: IpAddr, length: u8) -> Self {
         let length = length.min(width(address));
         Self { address: first_address(common(address, address, length), address), length }
     }
 
-    /// The first of them.
+    /// The first address.
     #[must_use]
     pub const fn first(&self) -> IpAddr {
         self.address
     }
 
-    /// How many bits they have in common.
+    /// The number of common bits.
     #[must_use]
     pub const fn length(&self) -> u8 {
         self.length
@@ -117,21 +117,21 @@ impl Prefix {
         self.address.is_ipv4()
     }
 
-    /// Whether `address` is one of them. IPv4 and IPv6 have none in common.
+    /// Whether `address` is one of these. IPv4 and IPv6 have none in common.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.is_ipv4()
             && common(address, self.address, self.length) == first_bits(self.address)
     }
 
-    /// Whether all addresses of `other` are among them.
+    /// Whether all addresses of `other` are among these.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
 }
 
-/// Prints as it is written: `192.0.2.0/24`, and one address without its length.
+/// Formats as it is written: `192.0.2.0/24`, and a single address without its length.
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.address.fmt(f)?;
@@ -143,7 +143,7 @@ const fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The address from the highest bit on.
+/// The bits of an address, the highest first.
 fn first_bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -151,7 +151,7 @@ fn first_bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The address of the kind of `like` with these [`first_bits`].
+/// The address of the same version as `like` with these [`first_bits`].
 const fn first_address(bits: u128, like: IpAddr) -> IpAddr {
     match like {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits((bits >> 96) as u32)),
@@ -159,25 +159,25 @@ const fn first_address(bits: u128, like: IpAddr) -> IpAddr {
     }
 }
 
-/// The first `length` bits of `address`, which is of the kind of `like`.
+/// The first `length` bits of `address`, which has the same version as `like`.
 fn common(address: IpAddr, like: IpAddr, length: u8) -> u128 {
     debug_assert_eq!(width(address), width(like));
-    // Shifting by all 128 bits is no shift.
+    // A shift by all 128 bits would overflow.
     let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
     first_bits(address) & mask
 }
 
-/// A rule: what is absent matches everything.
+/// A rule; absent conditions match everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub protocol: Option<u8>,
-    /// Where it is from.
+    /// The source.
     pub from: Option<Prefix>,
-    /// Where it goes.
+    /// The destination.
     pub to: Option<Prefix>,
-    /// Its source port. A packet that shows no port does not match.
+    /// The source port. A packet that shows no port does not match.
     pub from_port: Option<RangeInclusive<u16>>,
-    /// Its destination port, likewise.
+    /// The destination port. A packet that shows no port does not match.
     pub to_port: Option<RangeInclusive<u16>>,
     /// The codepoint.
     pub dscp: Option<u8>,
@@ -199,8 +199,8 @@ impl Rule {
             && self.dscp.is_none_or(|dscp| dscp == headers.dscp)
     }
 
-    /// Whether each of its conditions holds whenever the same one of `other` does. Then all that matches
-    /// `other` matches this rule as well, and `other` never decides after it.
+    /// Whether each of its conditions holds whenever the same one of `other` does. Then everything that
+    /// matches `other` matches this rule as well, and `other` never decides after it.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         fn each<T>(own: Option<&T>, other: Option<&T>, covers: impl Fn(&T, &T) -> bool) -> bool {
@@ -217,10 +217,10 @@ impl Rule {
             && each(self.dscp.as_ref(), other.dscp.as_ref(), u8::eq)
     }
 
-    /// Refuses what can match nothing.
+    /// Refuses a rule that can match nothing.
     ///
     /// # Errors
-    /// A codepoint above 63 or an empty range of ports. The error names the condition, such as `dscp`.
+    /// A codepoint above 63 or an empty range of ports. The error names the condition, for example `dscp`.
     pub fn check(&self) -> Result<(), ParamError> {
         if let Some(dscp) = self.dscp.filter(|dscp| *dscp > 63) {
             let message = format!("{dscp} does not fit six bits; write 0 to 63");
@@ -244,11 +244,11 @@ impl Rule {
 pub struct RuleSet(Vec<(usize, Rule)>);
 
 impl RuleSet {
-    /// A list of them.
+    /// A list of rules.
     ///
     /// # Errors
     /// If there are more than [`MAX_RULES`], or one [can match nothing](Rule::check). The error names the
-    /// key, such as `rule[2].dscp`, where rules count from 1 and their numbers from 0.
+    /// key, for example `rule[2].dscp`, where rules count from 1 and their numbers from 0.
     pub fn new(rules: Vec<(usize, Rule)>) -> Result<Self, ParamError> {
         if rules.len() > MAX_RULES {
             let message = format!("{} are too many; write at most {MAX_RULES}", rules.len());
@@ -262,7 +262,7 @@ impl RuleSet {
         Ok(Self(rules))
     }
 
-    /// The number of the first rule that packets with these headers match; none if none does.
+    /// The number of the first rule that packets with these headers match; none if there is none.
     #[must_use]
     pub fn first(&self, headers: &Headers) -> Option<usize> {
         self.0.iter().find(|(_, rule)| rule.matches(headers)).map(|(number, _)| *number)
@@ -303,7 +303,7 @@ mod tests {
         assert!(!prefix("192.0.2.77", 32).contains(ip("192.0.2.76")));
         let net = prefix("2001:db8:8000::", 33);
         assert!(net.contains(ip("2001:db8:ffff::1")) && !net.contains(ip("2001:db8:7fff::1")));
-        // All of one kind, and none of the other, even where the bits are alike.
+        // All of one version, and none of the other, even if the bits are equal.
         assert!(prefix("0.0.0.0", 0).contains(ip("203.0.113.1")) && !prefix("0.0.0.0", 0).contains(ip("::")));
         assert!(prefix("::", 0).contains(ip("ffff::")) && !prefix("::", 0).contains(ip("0.0.0.0")));
     }
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(printed.map(|prefix| prefix.to_string()), ["192.0.2.0/24", "::/0", "2001:db8::1"]);
     }
 
-    /// All that [`headers`] say, and their neighbours.
+    /// Conditions that match exactly [`headers`], and their neighbours.
     fn narrow() -> Rule {
         Rule {
             protocol: Some(17),

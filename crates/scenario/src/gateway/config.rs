@@ -22,9 +22,9 @@ use crate::text::{Item, quoted};
 /// A checked configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
-    /// What the user calls it.
+    /// The title.
     pub title: String,
-    /// All random streams derive from it.
+    /// The seed of all random streams.
     pub seed: u64,
     /// The interface towards the inside.
     pub inside: String,
@@ -32,18 +32,19 @@ pub struct GatewayConfig {
     pub outside: String,
     /// The loopback address that serves metrics, if any.
     pub metrics: Option<SocketAddr>,
-    /// The Unix socket that applications read overload notifications from, if any.
+    /// The Unix socket for overload notifications to applications, if any.
     pub notifications: Option<PathBuf>,
-    /// Whether changes are taken at [`metrics`](Self::metrics); with an address there and a file of a token.
+    /// Whether changes are accepted at [`metrics`](Self::metrics); needs an address there and a file with a
+    /// token.
     pub control: bool,
     /// The file with the token that changes need.
     pub control_token: Option<PathBuf>,
     /// Identifies this gateway to others; present if a queue [sends
     /// reports](DisciplineParams::report_interval).
     pub address: Option<IpAddr>,
-    /// What authenticates reports.
+    /// The key that authenticates reports.
     pub report_key: Option<ReportKey>,
-    /// Whether reports go without a key.
+    /// Whether reports are sent without a key.
     pub insecure: bool,
     /// Idle time after which a flow is forgotten.
     pub flow_idle: Span,
@@ -53,24 +54,25 @@ pub struct GatewayConfig {
     pub up: DirectionConfig,
     /// From the outside to the inside.
     pub down: DirectionConfig,
-    /// In the order of the file; their positions are the numbers that [`DirectionConfig::rules`] decide on.
+    /// Rules in the order of the file; their indices are the numbers that [`DirectionConfig::rules`] return.
     pub rules: Vec<RuleConfig>,
     /// The file of plans, relative to that of the configuration, if there is one.
     pub plans: Option<String>,
-    /// What this file says.
+    /// The content of this file.
     pub(crate) nodes: Option<Plans>,
-    /// The directions whose rates in it the classes of the queues up and down have, if they are made from it.
+    /// The directions in that file whose rates the classes of the queues up and down have, if they come from
+    /// it.
     pub(crate) classes_of: [Option<Direction>; 2],
-    /// The customers of inside addresses, by these plans. A rule that names a customer comes first.
+    /// The customers of inside addresses, by these plans. A rule that names a customer takes precedence.
     pub addresses: Addresses,
-    /// Those that rules and plans name, sorted by name.
+    /// The customers that rules and plans name, sorted by name.
     pub customers: Vec<Customer>,
 }
 
-/// What happens to packets in one direction.
+/// The settings of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionConfig {
-    /// Rate of the transmitter; the highest if it follows the link.
+    /// Rate of the transmitter; the maximum if it follows the link.
     pub rate: Rate,
     /// How the rate follows the link, if it does.
     pub auto: Option<AutoRate>,
@@ -92,7 +94,7 @@ pub struct DirectionConfig {
     pub exchange: Option<Written<ExchangeParams>>,
     /// Treatment of labels on packets.
     pub labels: Labels,
-    /// Those of [`GatewayConfig::rules`] that hold in this direction.
+    /// The rules of [`GatewayConfig::rules`] that apply in this direction.
     pub rules: RuleSet,
 }
 
@@ -103,21 +105,21 @@ pub struct AutoRate {
     pub least: Rate,
     /// Queueing delay of the link above which the rate is too high.
     pub threshold: Span,
-    /// Where the link is.
+    /// The side of the link.
     pub link: Side,
 }
 
 /// A side of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// That of the interface `outside`.
+    /// The side of the interface `outside`.
     Outside,
-    /// That of the interface `inside`.
+    /// The side of the interface `inside`.
     Inside,
 }
 
 impl DirectionConfig {
-    /// The rate that there is at all times.
+    /// The rate that is available at all times.
     #[must_use]
     pub fn least_rate(&self) -> Rate {
         self.auto.map_or(self.rate, |auto| auto.least)
@@ -127,26 +129,26 @@ impl DirectionConfig {
 /// Treatment of labels on packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// Whose labels are trusted. Others are ignored.
+    /// The sources whose labels are trusted. Others are ignored.
     pub reads: TrustedSources,
-    /// Whether they stay on departing packets.
+    /// Whether labels stay on departing packets.
     pub writes: bool,
 }
 
-/// From whom labels are trusted.
+/// The sources whose labels are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TrustedSources {
-    /// From no address.
+    /// No address.
     #[default]
     None,
-    /// From everybody.
+    /// All addresses.
     All,
-    /// From these addresses; at least one prefix and at most [`MAX_TRUSTED`](super::MAX_TRUSTED).
+    /// These addresses; at least one prefix and at most [`MAX_TRUSTED`](super::MAX_TRUSTED).
     Of(Vec<Prefix>),
 }
 
 impl TrustedSources {
-    /// Whether it is anybody.
+    /// Whether any source is trusted.
     #[must_use]
     pub const fn is_any(&self) -> bool {
         !matches!(self, Self::None)
@@ -163,7 +165,7 @@ impl TrustedSources {
     }
 }
 
-/// Prints as TOML.
+/// Formats as TOML.
 impl fmt::Display for TrustedSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -177,12 +179,12 @@ impl fmt::Display for TrustedSources {
     }
 }
 
-/// Parameters of something in the catalogue.
+/// Parameters of an entry of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
-    /// Checked.
+    /// The checked parameters.
     pub params: T,
-    /// As TOML, with all of them: equal for equal parameters.
+    /// The parameters as TOML, all of them: equal for equal parameters.
     pub text: String,
 }
 
@@ -196,18 +198,18 @@ impl<T> Written<T> {
 /// A rule: its conditions, and the parameters of the flows that match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleConfig {
-    /// Unique; "rule 3" for the third if the user gave none.
+    /// The name, unique; "rule 3" for the third rule without a name.
     pub name: String,
-    /// The direction in which it holds; none: both.
+    /// The direction in which it applies; none: both.
     pub direction: Option<Direction>,
-    /// What packets say.
+    /// The conditions.
     pub when: Rule,
-    /// What flows are given that match.
+    /// The parameters of flows that match.
     pub gives: Treatment,
 }
 
 impl RuleConfig {
-    /// Whether it holds in this direction.
+    /// Whether it applies in this direction.
     #[must_use]
     pub fn is_for(&self, direction: Direction) -> bool {
         self.direction.is_none_or(|own| own == direction)
@@ -219,15 +221,15 @@ impl RuleConfig {
 pub struct Treatment {
     /// Class, for queues that distinguish classes.
     pub class: FlowClass,
-    /// What the queue of each flow should hold, if it is real-rate; none: what the queue is configured for.
+    /// Target of the queue of each flow, if it is real-rate; none: the target of the queue.
     pub target: Option<FillTarget>,
     /// Weight where bandwidth is divided by weights.
     pub weight: Weight,
-    /// Guaranteed rate. One flow of each rule fits; the gateway decides about further flows while it runs.
+    /// Guaranteed rate. One flow of each rule fits; the gateway decides on further flows while it runs.
     pub guarantee: Rate,
     /// Maximum sum of guarantees under the rule; the rate of the direction if absent.
     pub guarantee_limit: Option<Rate>,
-    /// The same for the flows of one inside host; four guarantees if absent.
+    /// Maximum sum of guarantees for the flows of one inside host; four guarantees if absent.
     pub guarantee_limit_per_host: Option<Rate>,
     /// Maximum rate of all packets of the rule whose labels are trusted, if any.
     pub label_limit: Option<Rate>,
@@ -235,13 +237,13 @@ pub struct Treatment {
     pub tickets: Option<TicketRate>,
     /// Receiver-based: tickets issued to its sink, if any.
     pub ack_tickets: Option<TicketRate>,
-    /// What marks its packets, or with `ack_tickets` its acknowledgements.
+    /// The marker of its packets, or with `ack_tickets` of its acknowledgements.
     pub mark: Option<Written<MarkerParams>>,
     /// Its round-trip time, if known.
     pub rtt: Option<Span>,
     /// Name of its customer.
     pub customer: Option<String>,
-    /// What counts as one flow.
+    /// The packets that count as one flow.
     pub flows: Grouping,
 }
 
@@ -260,25 +262,25 @@ impl Treatment {
     }
 }
 
-/// Which packets that match a rule are one flow.
+/// The packets of a rule that count as one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// Those with the same addresses, protocol and ports.
+    /// Packets with the same addresses, protocol and ports.
     #[default]
     Each,
-    /// All of them.
+    /// All packets.
     One,
-    /// Those whose inside addresses begin with the same bits: their sources in the direction up, and their destinations in
-    /// the direction down.
+    /// Packets whose inside addresses begin with the same bits: their sources in the direction up, and their
+    /// destinations in the direction down.
     Network(NetworkLengths),
 }
 
-/// How many bits of an address belong to its network.
+/// The number of bits of an address that belong to its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkLengths {
-    /// Of an IPv4 address, 0 to 32.
+    /// Bits of an IPv4 address, 0 to 32.
     pub ipv4: u8,
-    /// Of an IPv6 address, 0 to 128.
+    /// Bits of an IPv6 address, 0 to 128.
     pub ipv6: u8,
 }
 
@@ -295,7 +297,7 @@ impl NetworkLengths {
 pub struct ReportKey(pub(super) Vec<u8>);
 
 impl ReportKey {
-    /// 16 to 64 bytes.
+    /// The key's bytes, 16 to 64.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -312,13 +314,15 @@ impl fmt::Debug for ReportKey {
 const SHOWN: [Bytes; 3] = [Bytes::new(40), Bytes::new(100), Bytes::new(1_500)];
 
 impl GatewayConfig {
-    /// Whose a flow is, as disciplines number customers: those of [`GatewayConfig::customers`] from 1 on.
+    /// The customer of a flow, as disciplines number customers: those of [`GatewayConfig::customers`] from 1
+    /// on.
     #[must_use]
     pub fn customer_of(&self, flow: &Treatment) -> CustomerId {
         customers::number(&self.customers, flow.customer.as_deref())
     }
 
-    /// What an IP packet is charged: by its own size and `overhead` for `rate`, and for the `bandwidth` of CAKE, a line for each direction.
+    /// The charge of IP packets: by their own size and `overhead` for `rate`, and for the `bandwidth` of
+    /// CAKE, a line for each direction.
     #[must_use]
     pub fn charges(&self) -> String {
         let line = |way: Direction| {
@@ -339,13 +343,15 @@ impl GatewayConfig {
         Direction::BOTH.map(line).concat()
     }
 
-    /// What the file of plans says, a line for each node; empty without one. [`canonical`](Self::canonical) only names that file.
+    /// The content of the file of plans, a line for each node; empty without one.
+    /// [`canonical`](Self::canonical) only names that file.
     #[must_use]
     pub fn plan_text(&self) -> String {
         self.nodes.as_ref().map(Plans::text).unwrap_or_default()
     }
 
-    /// What each node of the file of plans is assured while all want more, and the most that it has, a line for each; empty without plans.
+    /// The assured rate and the ceiling of each node of the file of plans, a line for each; empty without
+    /// plans.
     #[must_use]
     pub fn plan_rates(&self) -> String {
         self.nodes.as_ref().map(Plans::rates_text).unwrap_or_default()
@@ -357,21 +363,22 @@ impl GatewayConfig {
         (&self.plans, &self.nodes) == (&other.plans, &other.nodes)
     }
 
-    /// Whether weights of customers count. They do not where queues have classes, which say themselves what each has, and none divides
-    /// among customers by weights.
+    /// Whether weights of customers count. They do not if queues have classes, which set the shares
+    /// themselves, and none divides among customers by weights.
     #[must_use]
     pub fn weighs_customers(&self) -> bool {
         let queues = [&self.up, &self.down].map(|direction| &direction.queue.params);
         weighs_customers(queues)
     }
 
-    /// Weights by that number. That of all flows without a customer is 1.
+    /// Weights by number of the customer. All flows without a customer have weight 1 together.
     #[must_use]
     pub fn customer_weights(&self) -> Vec<Weight> {
         customers::weights(&self.customers)
     }
 
-    /// Names by that number, which classes may have. All flows without a customer have an empty one.
+    /// Names by number of the customer, which classes may refer to. The name for flows without a customer is
+    /// empty.
     #[must_use]
     pub fn customer_names(&self) -> Vec<String> {
         customers::names(&self.customers)

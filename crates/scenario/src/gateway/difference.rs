@@ -1,6 +1,6 @@
-//! What differs between two configurations of a gateway.
+//! Differences between two configurations of a gateway.
 //!
-//! Cost: O(n log n) for n tables, as those of customers are.
+//! Cost: O(n log n) for n tables, for example of customers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use super::{Direction, GatewayConfig};
 use crate::plans::{self, PlanChange};
 use crate::text::join;
 
-/// Longest value of which a difference prints all. Chosen: some lines of a terminal.
+/// Maximum characters of a value that a difference prints in full. Chosen: some lines of a terminal.
 const LONGEST: usize = 400;
-/// How much is printed around what differs in a longer one.
+/// Characters printed around the difference in a longer value.
 const AROUND: usize = 40;
-/// Most changes that are printed. Chosen: a screen of lines, which an operator reads.
+/// Maximum of changes that are printed. Chosen: a screen of lines.
 const MOST: usize = 40;
 
-/// What can differ between two configurations.
+/// A setting that can differ between two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
-    /// The name that the user gave.
+    /// The title.
     Title,
     /// The seed of all random streams.
     Seed,
@@ -32,19 +32,19 @@ pub enum Setting {
     Metrics,
     /// The socket for overload notifications.
     Notifications,
-    /// Whether changes are taken at the address of metrics.
+    /// Whether changes are accepted at the address of metrics.
     Control,
-    /// The file with the token that these need.
+    /// The file with the token for changes.
     ControlToken,
     /// The address of the gateway for reports.
     Address,
     /// The key that authenticates reports.
     ReportKey,
-    /// Whether reports go without a key.
+    /// Whether reports are sent without a key.
     Insecure,
     /// The silence after which a flow is forgotten.
     FlowIdle,
-    /// The limit of flows kept apart.
+    /// The maximum of flows.
     Flows,
     /// The rate of a transmitter, or how it follows the link.
     Rate(Direction),
@@ -55,7 +55,7 @@ pub enum Setting {
     Delay(Direction),
     /// A share of random losses.
     Loss(Direction),
-    /// What happens to labels on the wire.
+    /// The treatment of labels on packets.
     Labels(Direction),
     /// Tickets a second that senders issue.
     Tickets(Direction),
@@ -63,16 +63,16 @@ pub enum Setting {
     AckTickets(Direction),
     /// An exchange of currencies.
     Exchange(Direction),
-    /// Which there are, their order, or what one of them says.
+    /// The rules, their order, and their content.
     Rules,
-    /// Which there are, or what one of them says.
+    /// The customers, and their settings.
     Customers,
-    /// The file of plans, or what it says: customers, their addresses, and classes of queues.
+    /// The file of plans, or its content: customers, their addresses, and classes of queues.
     Plans,
 }
 
 impl Setting {
-    /// Whether it stays what it was when the gateway started.
+    /// Whether it cannot change while the gateway runs.
     #[must_use]
     pub const fn is_pinned(self) -> bool {
         matches!(
@@ -85,13 +85,13 @@ impl Setting {
 /// One difference. Prints as `up.rate: 18Mbit -> 20Mbit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What differs; its value is in the new configuration.
+    /// The setting; its value is in the new configuration.
     pub setting: Setting,
-    /// Of the key.
+    /// The path of the key.
     pub path: String,
-    /// As it was written; none if it was not there.
+    /// The old value; none if the key is new.
     pub from: Option<String>,
-    /// As it is written now; none if it is not there any more.
+    /// The new value; none if the key is gone.
     pub to: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |text: &Option<String>| match text.as_deref() {
             None => "none".to_owned(),
-            // A secret.
+            // The key is a secret.
             Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
             Some(text) => {
                 let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
@@ -112,7 +112,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Both texts, or of long ones what differs.
+/// Both texts, or the different parts of long ones.
 fn shortened(both: [String; 2]) -> [String; 2] {
     let lengths = both.each_ref().map(|text| text.chars().count());
     let [from, to] = &both;
@@ -133,22 +133,22 @@ fn shortened(both: [String; 2]) -> [String; 2] {
     })
 }
 
-/// What a reload changes, in the order of the file.
+/// The changes of a reload, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// None if the configurations are the same.
+    /// The changes; none if the configurations are the same.
     pub changes: Vec<Change>,
 }
 
 impl Difference {
-    /// Whether this differs.
+    /// Whether this setting differs.
     #[must_use]
     pub fn has(&self, setting: Setting) -> bool {
         self.changes.iter().any(|change| change.setting == setting)
     }
 }
 
-/// One change a line, and of very many how many more there are.
+/// Formats one change a line; if there are too many, with the number of the others.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.changes.iter().take(MOST).try_for_each(|change| writeln!(f, "{change}"))?;
@@ -159,16 +159,16 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What cannot change while the gateway runs.
+/// A setting that cannot change while the gateway runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}, which cannot change while the gateway runs; restart the gateway, or write the old value")]
 pub struct Pinned(pub Change);
 
 impl GatewayConfig {
-    /// What a gateway that runs with this configuration has to change to run with `new`.
+    /// The changes from this configuration to `new`, for a running gateway.
     ///
     /// # Errors
-    /// All that cannot change while it runs.
+    /// All settings that cannot change while it runs.
     pub fn difference(&self, new: &Self) -> Result<Difference, Vec<Pinned>> {
         let (before, after) = (self.sections(), new.sections());
         let mut changes = Vec::new();
@@ -205,7 +205,7 @@ impl GatewayConfig {
     }
 }
 
-/// A table that is there on one side only.
+/// A table that exists on one side only.
 fn whole(section: &Section, gone: bool) -> Option<Change> {
     let setting = section.entries.first()?.setting;
     let text = Some(section.inline());
@@ -227,16 +227,16 @@ fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
     }
 }
 
-/// What two lists have in common.
+/// The common elements of two lists.
 struct Paired<'a, T> {
-    /// For each of the new list, what has its name in the old one.
+    /// For each element of the new list, the one of the same name in the old one.
     both: Vec<Option<&'a T>>,
-    /// Of the old list, in its order, what the new one has not.
+    /// Elements of the old list that the new one lacks, in order.
     gone: Vec<&'a T>,
 }
 
-/// Pairs what has the same name in both lists, in each of which names are unique. A reload of a gateway with plans compares a
-/// table for each of up to 65,535 customers, on the thread that answers requests.
+/// Pairs elements of the same name in both lists, in each of which names are unique. A reload of a gateway
+/// with plans compares a table for each of up to 65,535 customers, on the thread that answers requests.
 fn paired<'a, T, K: Ord>(old: &'a [T], new: &'a [T], name: impl Fn(&'a T) -> K) -> Paired<'a, T> {
     let mut by_name: BTreeMap<K, usize> = old.iter().map(&name).zip(0..).collect();
     let at: Vec<Option<usize>> = new.iter().map(|one| by_name.remove(&name(one))).collect();

@@ -1,4 +1,4 @@
-//! The tables `up` and `down`: what happens to packets in one direction.
+//! The tables `up` and `down`: the settings of one direction.
 
 use crate::gateway::classifier::{Prefix, RuleSet};
 use apportion_core::system::{Catalog, DisciplineParams};
@@ -18,14 +18,14 @@ const MAX_OVERHEAD: Bytes = Bytes::new(256);
 /// Maximum number of prefixes in a list of trusted sources. Chosen: each labelled packet is compared with all of them.
 pub const MAX_TRUSTED: usize = 64;
 
-/// A direction and where it was written. Its rules are not known yet.
+/// A direction and its place. Its rules are not known yet.
 pub(super) struct Placed<'a> {
     pub direction: Direction,
     pub config: DirectionConfig,
     pub fields: Fields<'a>,
 }
 
-/// Reads one of them; `None` only if something was refused.
+/// Reads a direction; `None` only if something was refused.
 pub(super) fn read<'a>(
     direction: Direction,
     root: &Fields<'a>,
@@ -67,8 +67,8 @@ pub(super) fn read<'a>(
     Some(Placed { direction, config, fields })
 }
 
-/// Reads the queue. Where it does not say how far it trusts reports, trust is bounded: unlike in a scenario, somebody may
-/// lie.
+/// Reads the queue. If it does not set the trust in reports, trust is bounded: unlike in a scenario, routers
+/// may lie.
 fn read_queue(
     catalog: &Catalog,
     item: &Item,
@@ -120,8 +120,7 @@ fn trusted_sources(fields: &Fields<'_>, problems: &mut Problems) -> Option<Trust
     items.iter().map(prefix).collect::<Option<_>>().map(TrustedSources::Of)
 }
 
-/// Gives an exchange to each direction that exchanges tickets, and refuses one where there is nothing to
-/// exchange.
+/// Adds an exchange to each direction that exchanges tickets, and refuses one without tickets to exchange.
 pub(super) fn pair<'a>(up: &mut Placed<'a>, down: &mut Placed<'a>, problems: &mut Problems) {
     let carries = [&*down, &*up].map(|other| other.config.ack_tickets.is_some());
     for (placed, carries_tickets) in [up, down].into_iter().zip(carries) {

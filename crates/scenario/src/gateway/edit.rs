@@ -1,7 +1,7 @@
-//! A configuration with other weights, rates or queues, as those who watch a gateway change them while it runs.
+//! A configuration with other weights, rates or queues, for changes from the page of a running gateway.
 //!
-//! Keys are written as a [difference](super::Difference) names them: `up.rate`, `down.queue`, `rule.calls.weight`,
-//! `customer.smith.weight`. The text that comes out is loaded and checked as any other.
+//! Keys are written as in a [difference](super::Difference): `up.rate`, `down.queue`, `rule.calls.weight`,
+//! `customer.smith.weight`. The resulting text is loaded and checked like any other.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use super::{GatewayConfig, Setting};
 use crate::problem::{Place, did_you_mean};
 use crate::text::{Item, Table, Value, join, parse_value, quoted};
 
-/// Maximum of keys that are set together. Chosen: an operator reads the difference of all of them before it is applied.
+/// Maximum of keys in one change. Chosen: an operator reads the difference of all of them before it is
+/// applied.
 pub const MAX_SET: usize = 64;
 
 /// Whether this key can be set while the gateway runs.
@@ -22,8 +23,8 @@ fn is_settable(entry: &Entry) -> bool {
 }
 
 impl GatewayConfig {
-    /// The keys that [`edited`](Self::edited) takes and their values as TOML, in the order of the file. Weights of customers are among them
-    /// where they [count](Self::weighs_customers).
+    /// The keys that [`edited`](Self::edited) accepts and their values as TOML, in the order of the file.
+    /// Weights of customers are included if they [count](Self::weighs_customers).
     #[must_use]
     pub fn settable(&self) -> Vec<(String, String)> {
         let of = |section: Section| {
@@ -33,11 +34,12 @@ impl GatewayConfig {
         self.sections().into_iter().flat_map(of).collect()
     }
 
-    /// The text of this configuration in which these keys have these values: a rate is a string with its unit, a weight a
-    /// number, a queue the name of a discipline, a table, or the text of a table in TOML. Nothing is checked but the keys and that values are TOML.
+    /// The text of this configuration with these values of keys: a rate is a string with its unit, a weight a
+    /// number, a queue the name of a discipline, a table, or the text of a table in TOML. Only the keys are
+    /// checked, and that values are TOML.
     ///
     /// # Errors
-    /// Each key that cannot be set, with what is wrong and how to mend it.
+    /// Each key that cannot be set, with the reason and how to mend it.
     pub fn edited(&self, set: &Map<String, Json>) -> Result<String, Vec<String>> {
         if set.is_empty() || set.len() > MAX_SET {
             let message = format!(
@@ -70,7 +72,8 @@ impl GatewayConfig {
         if wrong.is_empty() { Ok(text_of(&sections)) } else { Err(wrong) }
     }
 
-    /// The path of a key with the name of its rule, as [`settable`](Self::settable) has it, where a problem names the rule by its position.
+    /// The path of a key with the name of its rule, as in [`settable`](Self::settable), if a problem names
+    /// the rule by its position.
     #[must_use]
     pub fn path_by_name(&self, path: &str) -> String {
         let of_rule = || {
@@ -91,7 +94,7 @@ fn forget_bounds(Section { path, entries, .. }: &mut Section, set: &Map<String, 
     }
 }
 
-/// A new queue may have classes, beside which a customer's weight is refused: the one that it has without being given any is left out.
+/// A new queue may have classes, which exclude weights of customers: a customer's default weight is left out.
 fn forget_weights(Section { path, entries, .. }: &mut Section, set: &Map<String, Json>) {
     if set.keys().any(|key| key.ends_with(".queue")) {
         let is_given = |entry: &Entry| set.contains_key(&join(path, entry.key));
@@ -102,7 +105,7 @@ fn forget_weights(Section { path, entries, .. }: &mut Section, set: &Map<String,
 
 /// Refuses a key that is not one of `known`.
 fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a String> + Clone) -> String {
-    // Few first: customers may be thousands.
+    // Other keys first, because customers may be thousands.
     let of_customers = |key: &&String| key.starts_with("customer.");
     let known = known.clone().filter(|key| !of_customers(key)).chain(known.filter(of_customers));
     let guess = did_you_mean(key, known.take(1_000).map(String::as_str));
@@ -159,7 +162,7 @@ mod tests {
             .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
     }
 
-    /// What changes if this is set.
+    /// The changes if this is set.
     fn changes(set: &Json) -> String {
         let config = load(TEXT);
         let text = config.edited(set.as_object().unwrap()).unwrap_or_else(|wrong| panic!("{wrong:?}"));
@@ -222,7 +225,7 @@ mod tests {
             said.starts_with("down.rate: auto -> 5Mbit\n") && said.contains("down.rate_max: 9Mbit -> none\n"),
             "{said}"
         );
-        // Bounds change as long as it follows the link, and are refused where the same change fixes it.
+        // Bounds change while the rate follows the link, and are refused if the same change fixes it.
         let other = load(&edited(json!({ "down.rate_max": "8Mbit" })));
         assert_eq!(config.difference(&other).unwrap().to_string(), "down.rate_max: 9Mbit -> 8Mbit\n");
         let both = edited(json!({ "down.rate": "5Mbit", "down.rate_max": "8Mbit" }));
@@ -230,7 +233,7 @@ mod tests {
         assert!(problems.iter().any(|problem| problem.path == "down.rate_max"), "{problems:?}");
     }
 
-    /// Beside classes a weight of a customer is refused, also the one that it has without being given any.
+    /// With classes a weight of a customer is refused, even the default one.
     #[test]
     fn a_queue_with_classes_takes_the_place_of_one_that_weighs_customers() {
         let classes =

@@ -1,4 +1,4 @@
-//! Values that are written as short strings: interfaces, addresses, ports, protocols, codepoints, keys.
+//! Values written as short strings: interfaces, addresses, ports, protocols, codepoints, keys.
 //!
 //! Numbers are those that IANA assigned: protocols in "Assigned Internet Protocol Numbers", codepoints in
 //! "Differentiated Services Field Codepoints" (RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246 section
@@ -18,14 +18,14 @@ const MAX_NAME: usize = 15;
 /// Maximum of bytes of a socket's path: sun_path has room for 108 with a zero at the end (unix(7)).
 const MAX_SOCKET: usize = 107;
 
-/// Fewest and most bytes of a key: below 16 they can be guessed, above 64 they are hashed (RFC 2104 section
-/// 2).
+/// Fewest and most bytes of a key: shorter ones can be guessed, longer ones are hashed (RFC 2104 section 2).
 const KEY_BYTES: RangeInclusive<usize> = 16..=64;
 
-/// Protocols with a name here.
+/// Protocols with names.
 const PROTOCOLS: [(&str, u8); 4] = [("icmp", 1), ("tcp", 6), ("udp", 17), ("icmpv6", 58)];
 
-/// Codepoints with a name: class selectors, assured and expedited forwarding, voice admitted, lower effort, default forwarding.
+/// Codepoints with names: class selectors, assured and expedited forwarding, voice admitted, lower effort,
+/// default forwarding.
 const CODEPOINTS: [(&str, u8); 26] = [
     ("cs0", 0),
     ("cs1", 8),
@@ -55,10 +55,11 @@ const CODEPOINTS: [(&str, u8); 26] = [
     ("be", 0),
 ];
 
-/// Bits of an IPv6 address that belong to its network unless said otherwise: an end site has at least a /64 (RFC 6177).
+/// Default number of bits of an IPv6 address that belong to its network: an end site has at least a /64 (RFC
+/// 6177).
 const IPV6_NETWORK: u8 = 64;
 
-/// What counts as one flow.
+/// The packets that count as one flow.
 pub(super) fn grouping(text: &str) -> Result<Grouping, String> {
     let wrong = || {
         format!(
@@ -78,7 +79,7 @@ pub(super) fn grouping(text: &str) -> Result<Grouping, String> {
     Ok(Grouping::Network(NetworkLengths { ipv4: length(ipv4, 32)?, ipv6 }))
 }
 
-/// As it is written.
+/// The text of a grouping.
 pub(super) fn grouping_text(grouping: Grouping) -> String {
     match grouping {
         Grouping::Each => "\"each\"".to_owned(),
@@ -112,7 +113,7 @@ pub(super) fn secret_file(text: &str) -> Result<PathBuf, String> {
     Ok(text.into())
 }
 
-/// A name that an interface can have.
+/// A valid name of an interface.
 pub(crate) fn interface(text: &str) -> Result<String, String> {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     let why = match text {
@@ -180,7 +181,7 @@ pub(super) fn codepoint(text: &str) -> Result<u8, String> {
     named(text, &CODEPOINTS, "a codepoint", 63)
 }
 
-/// One of these names, in any case, or a number, decimal or with `0x` in front.
+/// One of these names, in any case, or a number, decimal or with the prefix `0x`.
 fn named(text: &str, names: &[(&'static str, u8)], what: &str, most: u8) -> Result<u8, String> {
     let lower = text.to_ascii_lowercase();
     let found = names.iter().find(|(name, _)| *name == lower).map(|(_, number)| *number);
@@ -195,7 +196,7 @@ fn named(text: &str, names: &[(&'static str, u8)], what: &str, most: u8) -> Resu
     })
 }
 
-/// A port, or the first and last of a range; whether that is in order is checked with the rule.
+/// A port, or the first and last of a range; the order of the two is checked with the rule.
 pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let fail =
         |_| format!("`{text}` is neither a port nor a range; write 0 to 65535, or for example \"5004-5005\"");
@@ -206,13 +207,13 @@ pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// How [`ports`] reads them, as TOML.
+/// Ports as TOML, in the form that [`ports`] reads.
 pub(super) fn ports_text(ports: &RangeInclusive<u16>) -> String {
     let (first, last) = (ports.start(), ports.end());
     if first == last { first.to_string() } else { format!("\"{first}-{last}\"") }
 }
 
-/// How [`protocol`] reads it, as TOML.
+/// A protocol as TOML, in the form that [`protocol`] reads.
 pub(super) fn protocol_text(protocol: u8) -> String {
     let name = PROTOCOLS.iter().find(|(_, number)| *number == protocol);
     name.map_or_else(|| protocol.to_string(), |(name, _)| format!("\"{name}\""))
@@ -264,7 +265,7 @@ mod tests {
     fn a_key_is_its_bytes() {
         assert_eq!(key("00112233445566778899aAbBcCdDeEfF").unwrap()[9..13], [0x99, 0xAA, 0xBB, 0xCC]);
         assert_eq!(key(&"ab".repeat(64)).map(|bytes| bytes.len()), Ok(64));
-        // Not hexadecimal digits, and the message does not contain them.
+        // Not hexadecimal digits; the message must not contain the secret.
         assert!(!key("secret").unwrap_err().contains("secret"));
     }
 }

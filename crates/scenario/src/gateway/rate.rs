@@ -1,4 +1,4 @@
-//! The rate of a direction: one that is written, or one that follows the link.
+//! The rate of a direction: fixed, or following the link.
 
 use apportion_core::param::{Kind, Range, Setting};
 use apportion_core::units::Rate;
@@ -9,8 +9,8 @@ use crate::keys::{Amount, Fields};
 use crate::problem::Problems;
 use crate::text::Item;
 
-/// How far below the highest rate the lowest is, unless it is written. Chosen: more than links slow down by in an hour that is not
-/// their worst.
+/// Default ratio of the highest to the lowest rate. Chosen: more than links slow down in all but their worst
+/// hour.
 const SPAN: u64 = 20;
 
 /// Reads the keys of the rate: the highest one, and how it follows the link if it does; `None` only if something was refused.
@@ -57,7 +57,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate
 }
 
 impl Side {
-    /// As it is written.
+    /// The rate as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

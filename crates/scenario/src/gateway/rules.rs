@@ -1,4 +1,4 @@
-//! The list `rule`: which flows, and what they are given.
+//! The list `rule`: conditions, and parameters of the flows that match.
 
 use crate::gateway::classifier::{Prefix, Rule};
 use apportion_core::packet::FlowClass;
@@ -22,20 +22,20 @@ const TCP: u8 = 6;
 const LIMITS: [&str; 2] = ["guarantee_limit", PER_HOST];
 const PER_HOST: &str = "guarantee_limit_per_host";
 
-/// A rule and where it was written.
+/// A rule and its place.
 pub(super) struct Placed<'a> {
     pub config: RuleConfig,
     pub fields: Fields<'a>,
 }
 
-/// Those that were not refused.
+/// The rules that were not refused.
 pub(super) struct Rules<'a> {
     pub all: Vec<Placed<'a>>,
-    /// Whether that is all of them.
+    /// Whether these are all rules.
     pub complete: bool,
 }
 
-/// Reads all of them.
+/// Reads all rules.
 pub(super) fn read<'a>(root: &Fields<'a>, problems: &mut Problems) -> Rules<'a> {
     let items = match root.item("rule").map(|item| &item.value) {
         None => &[][..],
@@ -78,7 +78,7 @@ fn rule(number: usize, fields: &Fields<'_>, problems: &mut Problems) -> Option<R
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the text.
 pub fn real_rate_rule(text: &str) -> Result<RuleConfig, TextError> {
     let text = text.trim();
     let refuse = |why: &str| {
@@ -108,7 +108,7 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
     let protocol = fields.form("protocol", forms::protocol, problems);
     let dscp = fields.form("dscp", forms::codepoint, problems);
     let rule = Rule { protocol, from, to, from_port, to_port, dscp };
-    // A refused condition would match every packet, so the checks below would report consequences only.
+    // A refused condition would match every packet, so the checks below would only report consequences.
     let read = [from.is_some(), to.is_some(), rule.from_port.is_some(), rule.to_port.is_some()];
     let keys = ["from", "to", "from_port", "to_port", "protocol", "dscp"];
     let read = read.into_iter().chain([protocol.is_some(), dscp.is_some()]);
@@ -143,7 +143,7 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
     matches.then_some(rule)
 }
 
-/// `tcp` says whether the flows may have acknowledgements.
+/// Reads the parameters; `tcp`: the flows may have acknowledgements.
 fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Treatment> {
     let weight = fields.get("weight", 1, problems).and_then(Weight::new);
     let guarantee = fields.get("guarantee", 1, problems);

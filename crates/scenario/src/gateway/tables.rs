@@ -160,7 +160,7 @@ const CONDITIONS: [Param; 7] = [
     ),
 ];
 
-/// What selects real-rate flows where nothing else is said of flows.
+/// Keys that select real-rate flows where no other parameters of flows are set.
 pub(super) const REAL_RATE: &[Param] = &concat::<9>(&[&CONDITIONS, &[TARGET, TARGET_DELAY]]);
 
 /// Conditions of a rule, and the parameters that it assigns to flows.

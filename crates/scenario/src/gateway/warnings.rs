@@ -1,4 +1,4 @@
-//! What is allowed in a gateway's configuration, and most likely not meant.
+//! Warnings about settings of a gateway that are allowed, but probably not intended.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::warnings::{FlowKey, Given, MOST_NAMED, Standing, and_more, carried, f
 const MTU: Bytes = Bytes::new(1_500);
 
 impl GatewayConfig {
-    /// One line each, with the key and the mend; none if there is nothing to say.
+    /// Warnings, one line each, with the key and the mend; none if there are none.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.unheeded();
@@ -43,7 +43,8 @@ impl GatewayConfig {
         self.rules.iter().filter(move |rule| rule.is_for(way))
     }
 
-    /// Keys of rules that queues do not heed, one line for each key and the directions in which it does nothing.
+    /// Keys of rules that queues do not use, one line for each key with the directions in which it has no
+    /// effect.
     fn unheeded(&self) -> Vec<String> {
         let name_in = |key: FlowKey, rule: &RuleConfig| key.name_in(&given(rule));
         let queues = Direction::BOTH.map(|way| &self.direction(way).queue.params);
@@ -81,7 +82,8 @@ impl GatewayConfig {
         all
     }
 
-    /// What the queue of a direction says by itself, and of flows over it, some of which do not answer to drops.
+    /// Warnings about the queue of a direction by itself, and with the flows over it, some of which are
+    /// unresponsive.
     fn of_queue(&self, way: Direction) -> Vec<String> {
         let direction = self.direction(way);
         let standing = Standing {
@@ -93,7 +95,7 @@ impl GatewayConfig {
         let weighed = self.rules_for(way).find(|rule| rule.gives.weight != Weight::ONE);
         all.extend(weighed.and_then(|rule| standing.equal_in_front(&named(rule))));
         all.extend(self.full_labels(way, &standing));
-        // Those of plans have warnings of their own, with the words of the file.
+        // Classes of plans have warnings of their own, in the terms of the file.
         if self.classes_of[way as usize].is_none() {
             all.extend(standing.of_classes());
             all.extend(self.idle_classes(way, standing.queue));
@@ -103,7 +105,7 @@ impl GatewayConfig {
         all
     }
 
-    /// A `ramp` that has no flow to reserve for.
+    /// A `ramp` without a flow to reserve for.
     fn idle_ramp(&self, way: Direction, queue: &DisciplineParams) -> Option<String> {
         let is_real_rate = |rule: &RuleConfig| rule.gives.class == FlowClass::RealRate;
         let is_idle = matches!(queue.kind, DisciplineKind::Ramp(_)) && !self.rules_for(way).any(is_real_rate);
@@ -115,7 +117,7 @@ impl GatewayConfig {
         })
     }
 
-    /// Classes to which no rule leads.
+    /// Classes that no rule refers to.
     fn idle_classes(&self, way: Direction, queue: &DisciplineParams) -> Option<String> {
         let classes = queue.classes()?;
         let has = |class: &str| self.rules_for(way).any(|rule| rule.gives.customer.as_deref() == Some(class));
@@ -131,7 +133,7 @@ impl GatewayConfig {
         ))
     }
 
-    /// Weights of customers where neither queue divides among customers.
+    /// Weights of customers if neither queue divides among customers.
     fn idle_customers(&self) -> Option<String> {
         let queues = Direction::BOTH.map(|way| &self.direction(way).queue.params);
         let divides = |queue: &&DisciplineParams| queue.has_classes() || queue.may_heed(Heeds::Customer);
@@ -145,7 +147,7 @@ impl GatewayConfig {
         Some(unheeded("weight", &first, weighed.count(), does, "such a queue"))
     }
 
-    /// Keys of the gateway that neither queue has a use for.
+    /// Keys of the gateway that neither queue uses.
     fn idle_keys(&self) -> impl Iterator<Item = String> {
         let any = |is: fn(&DisciplineParams) -> bool| {
             Direction::BOTH.into_iter().any(|way| is(&self.direction(way).queue.params))
@@ -161,11 +163,11 @@ impl GatewayConfig {
         })
     }
 
-    /// Labels too narrow for a flow that sends as much as the direction carries.
+    /// Labels too narrow for a flow at the full rate of the direction.
     fn full_labels(&self, way: Direction, standing: &Standing<'_>) -> Option<String> {
         let (role, _) = standing.queue.rate_labels()?;
         let written = standing.queue.rate_label_params()?;
-        // Hosts have no weights, and a core reads what others wrote.
+        // Hosts have no weights, and a core reads labels of others.
         if standing.queue.isolate().is_some() || role == RouterRole::Core {
             return None;
         }
@@ -176,7 +178,7 @@ impl GatewayConfig {
         standing.full_labels(&flow, standing.rate.as_bit() as f64 / weight.get(), written)
     }
 
-    /// Tags too narrow for the tickets of a full packet, with one flow of each rule that is issued tickets.
+    /// Tags too narrow for the tickets of a full packet, with one flow of each rule that issues tickets.
     fn full_tags(&self, way: Direction) -> Option<String> {
         let direction = self.direction(way);
         let queue = &direction.queue.params;
@@ -193,7 +195,8 @@ impl GatewayConfig {
         })
     }
 
-    /// Tags too narrow for what a direction is issued, where all of it goes to packets with equally many.
+    /// Tags too narrow for the tickets issued to a direction, if all of its rate goes to packets with equal
+    /// tickets.
     fn full_exchange(&self, way: Direction) -> Option<String> {
         let direction = self.direction(way);
         let exchange = &direction.exchange.as_ref()?.params.writer;
@@ -217,7 +220,7 @@ impl GatewayConfig {
         ))
     }
 
-    /// Plans that are assured more than the direction `way` carries, whose classes have the rates of `of`.
+    /// Plans that assure more than the rate of the direction `way`, whose classes have the rates of `of`.
     fn above_rate(&self, plans: &Plans, way: Direction, of: Direction) -> Option<String> {
         let (direction, total) = (self.direction(way), plans.total(of));
         let rate = direction.least_rate();
@@ -232,7 +235,7 @@ impl GatewayConfig {
         })
     }
 
-    /// Customers of plans to which no packet belongs: they have no addresses, and no rule names them.
+    /// Customers of plans without packets: they have no addresses, and no rule names them.
     fn without_packets(&self, plans: &Plans) -> Option<String> {
         let customers = self.rules.iter().filter_map(|rule| rule.gives.customer.as_deref());
         let customers: BTreeSet<&str> = customers.collect();
@@ -249,18 +252,18 @@ impl GatewayConfig {
     }
 }
 
-/// What queues may know of the flows that match a rule.
+/// The parameters of flows that match a rule, as queues see them.
 fn given(rule: &RuleConfig) -> Given<'_> {
     let Treatment { weight, guarantee, class, target, rtt, ref mark, .. } = rule.gives;
     Given { weight, guarantee, class, target, rtt, mark: mark.as_ref().map(|mark| &mark.params) }
 }
 
-/// A rule in words.
+/// A rule in text.
 fn named(rule: &RuleConfig) -> String {
     format!("rule `{}`", rule.name)
 }
 
-/// Plans whose minimum is below their part.
+/// Plans whose minimum is below their share.
 fn lowered(plans: &Plans, of: Direction) -> Option<String> {
     let all = plans.lowered(of);
     let named: Vec<_> = all

@@ -1,4 +1,5 @@
-//! A gateway's configuration as TOML, from one list of its keys, by which two are [compared](super::difference) too.
+//! A gateway's configuration as TOML, from one list of its keys, which also [compares](super::difference)
+//! two.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use crate::text::{join, quoted};
 
 /// A table as it is written.
 pub(super) struct Section {
-    /// Such as `[up]`; empty for the file itself.
+    /// The header, for example `[up]`; empty for the file itself.
     header: String,
     pub path: String,
     pub entries: Vec<Entry>,
@@ -64,7 +65,8 @@ impl Section {
 
 impl GatewayConfig {
     /// The configuration as it was understood: defaults filled in, values written in one way. It loads back
-    /// to the same configuration, as long as the file of plans that it names is the same. It holds the `report_key`, if there is one.
+    /// to the same configuration, if the file of plans that it names is the same. It contains the
+    /// `report_key`, if there is one.
     #[must_use]
     pub fn canonical(&self) -> String {
         text_of(&self.sections())
@@ -181,7 +183,7 @@ mod tests {
     use crate::tables::CUSTOMER;
     use apportion_core::param::{Kind, Param};
 
-    /// What is not written here is lost in the canonical text, and no reload would notice that it changes.
+    /// A key that is not written here is lost in the canonical text, and no reload would notice its changes.
     #[test]
     fn every_key_is_written() {
         let everything = include_str!("../../../../fuzz/corpus/gateway_config/everything.toml");
@@ -202,7 +204,7 @@ mod tests {
             let own: Vec<&Section> = sections.iter().filter(is_own).collect();
             let is_written =
                 |key: &Param| own.iter().any(|it| it.entries.iter().any(|entry| entry.key == key.name));
-            // Those of the file that are tables are sections of their own.
+            // Keys of the file that are tables are sections of their own.
             let is_section = |key: &Param| {
                 start.is_empty() && matches!(key.kind, Kind::Table(_) | Kind::Tables(_) | Kind::Map(_))
             };

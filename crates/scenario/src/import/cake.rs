@@ -5,13 +5,13 @@ use apportion_core::units::{Rate, Span};
 use super::report::Report;
 use super::units;
 
-/// The header of Ethernet, which Linux counts as part of a packet unless CAKE says otherwise.
+/// Bytes of the Ethernet header, which Linux counts as part of a packet unless CAKE is configured otherwise.
 const ETHERNET: i64 = 14;
 
-/// The most that a link layer adds. tc-cake(8)
+/// Maximum of bytes that a link layer adds. tc-cake(8)
 const MOST_OVERHEAD: i64 = 256;
 
-/// Keywords of overhead: bytes, the least size, and the framing.
+/// Keywords of overhead: bytes, the minimum size, and the framing.
 // tc-cake(8), "OVERHEAD COMPENSATION PARAMETERS"
 const LAYERS: [(&str, i64, Option<u64>, Option<&str>); 13] = [
     ("conservative", 48, None, Some("atm")),
@@ -43,12 +43,12 @@ const ROUND_TRIPS: [(&str, u64); 9] = [
     ("datacenter", 100),
 ];
 
-/// The round-trip time where none is set, for which the times of CAKE are the same here.
+/// The default round-trip time, for which the times of CAKE are the same here.
 const ROUND_TRIP: Span = Span::from_millis(100);
-/// The tins where no keyword says so.
+/// The default tins.
 const TINS: &str = "diffserv3";
 
-/// What options say.
+/// The meaning of options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cake {
     pub bandwidth: Option<Rate>,
@@ -64,7 +64,7 @@ pub(super) struct Cake {
 }
 
 impl Cake {
-    /// Reads options, of which the last of each kind counts; none if one is refused.
+    /// Reads options, the last of each kind counts; none if one is refused.
     pub fn read(words: &[String], line: u32, report: &mut Report) -> Option<Self> {
         let mut cake = Self::default();
         let mut words = words.iter().map(String::as_str);
@@ -91,7 +91,7 @@ impl Cake {
         line: u32,
     ) -> Result<(), String> {
         if let Some((_, bytes, mpu, framing)) = LAYERS.iter().find(|layer| layer.0 == word) {
-            // Layers add up, as tc does it, but for the first of the list.
+            // Layers add up, as in tc, except for the first of the list.
             let before = if word == LAYERS[0].0 { None } else { self.overhead };
             self.overhead = Some(before.unwrap_or(0) + *bytes);
             self.mpu = mpu.unwrap_or(self.mpu);
@@ -125,7 +125,7 @@ impl Cake {
                 let text = value()?;
                 let bytes = text.parse().ok().filter(|bytes| (-64..=MOST_OVERHEAD).contains(bytes));
                 let wrong = || format!("overhead: `{text}` is not a whole number from -64 to 256");
-                // Behind `raw` it is added to the size that Linux reports.
+                // After `raw` it is added to the size that Linux reports.
                 let base = if self.is_raw { ETHERNET } else { 0 };
                 self.overhead = Some(base + bytes.ok_or_else(wrong)?);
             }
@@ -139,7 +139,7 @@ impl Cake {
         Ok(())
     }
 
-    /// Takes a keyword without a value that Apportion has too; false if it is none.
+    /// Takes a keyword without a value that Apportion supports; false if it is none.
     fn choice(&mut self, word: &str) -> bool {
         match word {
             "unlimited" => self.bandwidth = None,
@@ -163,14 +163,14 @@ impl Cake {
             "noatm" => self.framing = None,
             "atm" => self.framing = Some("atm"),
             "ptm" => self.framing = Some("ptm"),
-            // What is so in any case.
+            // These are always so.
             "split-gso" | "nonat" | "nowash" | "egress" | "no_ack_filter" => (),
             _ => return false,
         }
         true
     }
 
-    /// Says why a keyword has no effect.
+    /// Notes why a keyword has no effect.
     fn without_effect(&mut self, word: &str, report: &mut Report, line: u32) -> Result<(), String> {
         let why = match word {
             "srchost" | "dsthost" => {
@@ -205,20 +205,20 @@ impl Cake {
         Ok(())
     }
 
-    /// The queue of a link of a scenario with this rate. Packets of scenarios have no DSCP.
+    /// The queue of a scenario's link with this rate. Packets of scenarios have no DSCP.
     pub fn of_scenario(&self, rate: Rate) -> String {
         let frames = self.overhead.is_some_and(|bytes| bytes > 0) || self.mpu > 0 || self.framing.is_some();
         let tins = self.tins.filter(|tins| *tins == "besteffort");
         self.text(tins, frames.then_some(rate))
     }
 
-    /// The queue of a direction of a gateway with this rate, whose own `overhead` is that of CAKE.
+    /// The queue of a gateway's direction with this rate; the direction's `overhead` holds that of CAKE.
     pub fn of_gateway(&self, rate: Rate) -> String {
         let frames = self.mpu > 0 || self.framing.is_some();
         self.text(Some(self.tins.unwrap_or(TINS)), frames.then_some(rate))
     }
 
-    /// What a direction of a gateway adds to IP packets.
+    /// The overhead of a gateway's direction.
     pub fn overhead(&self) -> Option<u64> {
         self.overhead.map(|bytes| bytes.max(0) as u64)
     }

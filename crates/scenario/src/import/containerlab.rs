@@ -1,5 +1,6 @@
-//! Impairments of containerlab: commands `containerlab tools netem set`, and what `tools netem show` prints, as a table or as JSON. It sets
-//! netem on the egress of an interface of a node, of which it knows delay, jitter, loss, rate and corruption.
+//! Impairments of containerlab: commands `containerlab tools netem set`, and the output of
+//! `tools netem show`, as a table or as JSON. It sets netem on the egress of an interface of a node, with
+//! delay, jitter, loss, rate and corruption.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use super::netem;
 use super::report::Report;
 use super::words::commands;
 
-/// Most packets that its netem holds, as its source says.
+/// Maximum of packets in its netem, by its source.
 const LIMIT: &str = "10000";
 
-/// What is set on an interface: option and value of netem.
+/// The settings of an interface: options and values of netem.
 type Impairments = Vec<(&'static str, String)>;
 
-/// Whether it has commands of containerlab, or what it shows.
+/// Whether the file has commands of containerlab, or its output.
 pub(super) fn is_one(file: &File) -> bool {
     let text = &file.text;
     let has_command = || commands(text).iter().any(|command| options(&command.words).is_some());
@@ -30,7 +31,7 @@ fn is_json(text: &str) -> bool {
 
 /// A scenario with a link for each interface.
 pub(super) fn import(files: &[File], report: &mut Report) -> Option<String> {
-    // By name, with the line and the order in which it came.
+    // Links by name, with their line and order.
     let mut found: BTreeMap<String, (usize, Link)> = BTreeMap::new();
     for file in files {
         report.in_file(&file.name);
@@ -57,7 +58,7 @@ pub(super) fn import(files: &[File], report: &mut Report) -> Option<String> {
     (!pairs.is_empty()).then(|| scenario(&pairs))
 }
 
-/// What is set on an interface.
+/// The settings of an interface.
 struct Set {
     line: u32,
     name: String,
@@ -81,7 +82,7 @@ fn link(line: u32, text: &str, impairments: &Impairments, report: &mut Report) -
     let get = |wanted: &str| {
         impairments.iter().rev().find(|(option, _)| *option == wanted).map(|(_, value)| value.clone())
     };
-    // Jitter stands behind the delay.
+    // Jitter is given after the delay.
     let is_zero = |value: &String| value.trim_end_matches(['s', 'm', 'u', 'n', 'µ', '%']).parse() == Ok(0.0);
     if let Some(delay) = get("delay").filter(|delay| !is_zero(delay)) {
         words.extend(["delay".to_owned(), delay]);
@@ -101,12 +102,12 @@ fn link(line: u32, text: &str, impairments: &Impairments, report: &mut Report) -
     netem::read(&words, line, &mut link, report).then_some(link)
 }
 
-/// The options of a command `tools netem set`, or none of another.
+/// The options of a command `tools netem set`; none for another command.
 fn options(words: &[String]) -> Option<&[String]> {
     let is_program =
         |word: &String| ["containerlab", "clab"].contains(&word.rsplit('/').next().unwrap_or_default());
     let rest = &words[words.iter().take(4).position(is_program)? + 1..];
-    // Options of the program itself may stand in front.
+    // Options of the program itself may come first.
     let at = rest.windows(2).position(|two| two[0] == "tools" && two[1] == "netem")?;
     Some(&rest[at + 2..])
 }
@@ -133,7 +134,7 @@ fn set_by_commands(text: &str, report: &mut Report) -> Vec<Set> {
     sets
 }
 
-/// The interface and what is set on it.
+/// The interface and its settings.
 fn by_flags(words: &[String]) -> Result<(String, Impairments), String> {
     let (mut node, mut interface, mut impairments) = (None, None, Vec::new());
     let mut words = words.iter();
@@ -170,7 +171,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inside.split(['|', '│']).map(str::trim).collect())
 }
 
-/// The option of netem that a column or a key is about.
+/// The option of netem for a column or a key.
 fn option(column: &str) -> Option<&'static str> {
     let column = column.to_ascii_lowercase().replace('_', " ");
     Some(match column.split(" (").next().unwrap_or_default() {
@@ -215,7 +216,7 @@ fn shown_as_table(text: &str, report: &mut Report) -> Vec<Set> {
     sets
 }
 
-/// Keeps an interface on which something is set.
+/// Keeps an interface with settings.
 fn push(sets: &mut Vec<Set>, line: u32, interface: &str, impairments: Impairments) {
     let is_set = |(_, value): &(&str, String)| value.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     if impairments.iter().any(is_set) {

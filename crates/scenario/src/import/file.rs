@@ -1,24 +1,24 @@
-//! Files that are imported, and what is said of them.
+//! Imported files, and notes on them.
 
 use std::fmt;
 
 /// A file to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// What messages call it.
+    /// The name in messages.
     pub name: String,
-    /// All of it.
+    /// The content.
     pub text: String,
 }
 
-/// Something that was not taken, or not as it was. Prints as `shape.sh:3: what, and why`.
+/// A note on a setting that was not taken, or changed. Prints as `shape.sh:3: what, and why`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// The file as the user named it.
+    /// The file by the user's name.
     pub file: String,
-    /// Its line, counting from 1.
+    /// The line, counting from 1.
     pub line: u32,
-    /// What is not taken, and why.
+    /// The setting that is not taken, and why.
     pub message: String,
 }
 

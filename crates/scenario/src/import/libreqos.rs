@@ -1,7 +1,8 @@
 //! The files of LibreQoS: circuits of `ShapedDevices.csv` in the tree of `network.json`, with the interfaces and rates of `lqos.conf`.
 //!
-//! What LibreQoS assures a circuit is its minimum, and it divides what is left by maximums. A plan without a minimum has its part by its
-//! maximum, and one with a minimum has that in place of its part: minimums below the part are left out, which would lower it.
+//! LibreQoS assures a circuit its minimum, and divides the rest by maximums. Here a plan without a minimum
+//! has a share by its maximum, and one with a minimum has that in place of its share. Minimums below the
+//! share are therefore left out, because they would lower it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +17,17 @@ use crate::gateway::interface;
 use crate::problem::Problems;
 use crate::text::{self, Item, Table, quoted};
 
-/// Interfaces where no file names them.
+/// Interfaces if no file names them.
 const INTERFACES: [&str; 2] = ["lan0", "wan0"];
 /// The name in files of plans that takes packets without a customer.
 const OTHERS: &str = "others";
 /// The node above all others, and above circuits without a node.
 const UPLINK: &str = "uplink";
-/// The part of the link that is assured to addresses without a circuit. Chosen: LibreQoS assures them a quarter, and each promise counts
-/// here while all want more.
+/// Divisor: the part of the link that is assured to addresses without a circuit. Chosen: LibreQoS assures
+/// them a quarter, and here each assured rate counts while all want more.
 const OTHERS_PART: u64 = 100;
 
-/// What is said of a file that is none of these.
+/// The message about a file that is none of these.
 const NO_FILE: &str = "neither ShapedDevices.csv, whose first line has `Circuit ID`, nor network.json, nor lqos.conf with [bridge] or [queues]";
 
 /// A node of the tree, or a circuit.
@@ -35,10 +36,10 @@ struct Node {
     name: String,
     parent: Option<usize>,
     addresses: String,
-    /// By direction, up first; none where that of the parent counts.
+    /// Ceilings by direction, up first; none: that of the parent.
     most: [Option<Rate>; 2],
     least: [Option<Rate>; 2],
-    /// Where it comes from.
+    /// The origin.
     comment: String,
     line: u32,
     file: usize,
@@ -59,7 +60,7 @@ fn is_network(file: &File) -> bool {
     file.text.trim_start().starts_with('{')
 }
 
-/// Whether it is one of these files.
+/// Whether the file is one of these.
 pub(super) fn is_one(file: &File) -> bool {
     is_devices(file) || is_network(file) && plain(&file.text).contains("downloadbandwidth")
 }
@@ -140,12 +141,12 @@ fn configuration(plans: &str, settings: &Settings, rates: [Rate; 2]) -> String {
     )
 }
 
-/// What `lqos.conf` says.
+/// The content of `lqos.conf`.
 #[derive(Default)]
 struct Settings {
-    /// Towards the inside, then the outside.
+    /// The interfaces towards the inside and the outside.
     interfaces: [Option<String>; 2],
-    /// By direction, up first.
+    /// Rates by direction, up first.
     rates: [Option<Rate>; 2],
 }
 
@@ -186,13 +187,13 @@ fn is_full(table: &Table) -> bool {
     !table.entries.is_empty()
 }
 
-/// The nodes, each behind its parent: the uplink, then those of `network.json`, then circuits.
+/// The nodes, each after its parent: the uplink, then those of `network.json`, then circuits.
 struct Tree {
     nodes: Vec<Node>,
-    /// Nodes by the names and ids that circuits call their parent.
+    /// Nodes by the names and ids that circuits refer to.
     by_name: BTreeMap<String, usize>,
     taken: BTreeSet<String>,
-    /// How many have another name here, and the first of them.
+    /// The number of renamed nodes, and the first of them.
     renamed: usize,
     first_renamed: Option<[String; 2]>,
 }
@@ -210,7 +211,7 @@ impl Tree {
         tree
     }
 
-    /// Says what the uplink carries, and adds the node of addresses without a circuit.
+    /// Sets the rates of the uplink, and adds the node of addresses without a circuit.
     fn add_uplink(&mut self, rates: [Rate; 2]) {
         self.nodes[0].most = rates.map(Some);
         let least = rates.map(|rate| Some(Rate::from_bit((rate.as_bit() / OTHERS_PART).max(1))));
@@ -243,7 +244,7 @@ impl Tree {
         for (name, value) in map {
             let line = lines.get(name.as_str()).copied().unwrap_or(1);
             let Some(fields) = value.as_object() else {
-                // A value of the parent, such as its rate, is read with it.
+                // A value of the parent, for example its rate, is read with it.
                 if parent == 0 {
                     report.refuse(
                         line,
@@ -266,7 +267,7 @@ impl Tree {
         }
     }
 
-    /// A node; its parent in place of a virtual one.
+    /// Reads a node; a virtual one is replaced by its parent.
     fn read_node(
         &mut self,
         file: usize,
@@ -322,7 +323,7 @@ impl Tree {
         self.push(Node { most, least, line, file, ..Node::new(name, Some(parent), comment) })
     }
 
-    /// Adds a node under a name that files of plans can have and no other has.
+    /// Adds a node under a unique name that is valid in files of plans.
     fn push(&mut self, mut node: Node) -> usize {
         let keeps = |c: char| c.is_alphanumeric() || " -_+/:@()".contains(c);
         let name: String = node.name.chars().map(|c| if keeps(c) { c } else { '-' }).collect();
@@ -330,7 +331,7 @@ impl Tree {
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "unnamed".to_owned());
         let free = |name: &String| name != OTHERS && !self.taken.contains(name);
-        // There are fewer names than nodes, so that one is free.
+        // There are fewer names than candidates, so one is free.
         let numbered = (2..=self.nodes.len() + 3).map(|number| format!("{name}-{number}"));
         let own = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or(name);
         if own != node.name {
@@ -383,7 +384,7 @@ impl Tree {
         }
     }
 
-    /// Leaves nodes without circuits out: none of their packets can be told.
+    /// Leaves out nodes without circuits: their packets cannot be recognized.
     fn drop_bare(&mut self, files: &[File], report: &mut Report) {
         let mut has_circuits = vec![false; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
@@ -409,7 +410,7 @@ impl Tree {
         self.nodes = kept;
     }
 
-    /// What is below the uplink carries together.
+    /// The sum of rates below the uplink.
     fn sum(&self, way: Direction) -> Rate {
         let of = |at: usize| self.nodes.iter().filter(move |node| node.parent == Some(at));
         let mut sum = 0_u64;
@@ -418,7 +419,7 @@ impl Tree {
             for (child, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.parent == Some(at)) {
                 match node.most[way as usize] {
                     Some(most) => sum = sum.saturating_add(most.as_bit()),
-                    // One without a rate carries what is below it.
+                    // A node without a rate carries the sum below it.
                     None if of(child).next().is_some() => next.push(child),
                     None => (),
                 }
@@ -427,7 +428,8 @@ impl Tree {
         Rate::from_bit(sum.clamp(1, 1 << 50))
     }
 
-    /// Leaves out the minimums that are below the part of a plan, and those of siblings that are promised more than their parent is.
+    /// Leaves out minimums below the share of a plan, and those of siblings that exceed their parent
+    /// together.
     fn assure(&mut self, files: &[File], report: &mut Report) {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
@@ -440,7 +442,7 @@ impl Tree {
             let mut ceilings = vec![0_u128; self.nodes.len()];
             let mut assured = vec![0_u128; self.nodes.len()];
             let most = |node: &Node| node.most[way as usize].map_or(u128::MAX, |rate| rate.as_bit().into());
-            // Parents stand in front of their children.
+            // Parents come before their children.
             for (at, node) in self.nodes.iter().enumerate() {
                 ceilings[at] = most(node).min(node.parent.map_or(u128::MAX, |parent| ceilings[parent]));
             }
@@ -471,8 +473,9 @@ impl Tree {
         }
     }
 
-    /// Divides what a node is assured among its children, those with the largest minimum for their ceiling first. How many minimums are
-    /// not above the part and left out; none, with nothing changed, if the minimums are more than there is.
+    /// Divides the assured rate of a node among its children, those with the largest minimum over ceiling
+    /// first. Returns the number of minimums that are not above the share and left out; none, without a
+    /// change, if the minimums exceed the rate.
     fn divide(
         &mut self,
         assured: u128,
@@ -559,11 +562,11 @@ fn rate_of(value: &Value) -> Result<Option<Rate>, String> {
     Ok((bit > 0).then(|| Rate::from_bit(bit)))
 }
 
-/// The line of each name in a JSON text, where it comes first.
+/// The first line of each name in a JSON text.
 fn lines_of_names(text: &str) -> BTreeMap<&str, u32> {
     let mut lines = BTreeMap::new();
     for (number, line) in (1..).zip(text.lines()) {
-        // Between two quotes; names with quotes in them have none.
+        // Text between two quotes; names that contain quotes are not found.
         for name in line.split('"').skip(1).step_by(2) {
             lines.entry(name).or_insert(number);
         }

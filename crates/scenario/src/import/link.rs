@@ -1,4 +1,4 @@
-//! What was read of a link, and a scenario or the configuration of a gateway of it.
+//! An imported link, and the scenario or gateway configuration made from it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::units::{percent_text, variable};
 use crate::gateway::interface;
 use crate::text::{join, quoted};
 
-/// The rate of a link where none is set. Chosen: that of most interfaces.
+/// The rate of a link if none is set. Chosen: that of most interfaces.
 const UNSHAPED: Rate = Rate::from_bit(1_000_000_000);
 /// The interface towards the inside, which no file here names.
 pub(super) const INSIDE: &str = "lan0";
@@ -31,7 +31,8 @@ pub(super) enum Loss {
     #[default]
     None,
     Random(f64),
-    /// Gilbert and Elliott: from good to bad, from bad to good, and what passes in bad and in good.
+    /// Gilbert and Elliott: probabilities from good to bad and from bad to good, and of passing in bad and in
+    /// good.
     Bursts {
         p: f64,
         r: f64,
@@ -45,7 +46,7 @@ pub(super) enum Loss {
 pub(super) enum Queue {
     #[default]
     Default,
-    /// As TOML.
+    /// A queue as TOML.
     Text(String),
     Cake(Box<Cake>),
 }
@@ -53,18 +54,18 @@ pub(super) enum Queue {
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Link {
-    /// Lines that it came from, as comments.
+    /// Its source lines, as comments.
     pub sources: Vec<String>,
     pub rate: Option<Rate>,
     pub delay: Span,
     pub jitter: Option<Jitter>,
     pub loss: Loss,
     pub queue: Queue,
-    /// What the link layer adds to an IP packet, in bytes.
+    /// Overhead of the link layer per IP packet, in bytes.
     pub overhead: Option<u64>,
 }
 
-/// A link with what is known of both directions.
+/// A link with both directions, as far as they are known.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub device: String,
@@ -73,13 +74,13 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Between two nodes that are named after the link.
+    /// A link between two nodes named after it.
     pub fn new(device: &str, there: Option<Link>, back: Option<Link>) -> Self {
         Self { device: device.to_owned(), there, back }
     }
 }
 
-/// Names of scenarios for these devices, each another.
+/// Names for these devices in scenarios, all different.
 fn names(pairs: &[Pair]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let free = |pair: &Pair| {
@@ -94,7 +95,7 @@ fn names(pairs: &[Pair]) -> Vec<String> {
     pairs.iter().map(free).collect()
 }
 
-/// A name without what names of scenarios and commands cannot have.
+/// A name without characters that names of scenarios and commands cannot have.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
@@ -102,7 +103,7 @@ fn plain(name: &str) -> String {
 }
 
 impl Link {
-    /// What stands in a table of a scenario, besides its ends.
+    /// The entries of a scenario's table, besides its ends.
     fn entries(&self) -> String {
         let rate = self.rate.unwrap_or(UNSHAPED);
         let mut out = format!("rate = {}", quoted(&rate.to_string()));
@@ -136,7 +137,7 @@ impl Link {
     }
 }
 
-/// A scenario with these links and a TCP flow over each of their directions that is shaped.
+/// A scenario with these links, and a TCP flow over each direction that is shaped.
 pub(super) fn scenario(pairs: &[Pair]) -> String {
     let mut out = "# One TCP flow crosses each direction below that is shaped; write your own in their place.\n\
                    # Linux counts the 14 bytes of an Ethernet header in rates; packets of scenarios have none.\n\
@@ -177,7 +178,7 @@ pub(super) fn scenario(pairs: &[Pair]) -> String {
     out
 }
 
-/// Where packets of a link enter and leave.
+/// The end nodes of a link.
 fn ends(name: &str) -> [String; 2] {
     [format!("{name}-near"), format!("{name}-far")]
 }
@@ -186,7 +187,8 @@ fn flow(name: &str, from: &str, to: &str) -> String {
     format!("\n[{}]\nfrom = {}\nto = {}\n", join("flow", name), quoted(from), quoted(to))
 }
 
-/// The configuration of a gateway with these directions, of which `line` names the interface. What neither has a word for is noted there.
+/// The configuration of a gateway with these directions; `line` names the interface, and notes on unsupported
+/// settings refer to it.
 pub(super) fn gateway(
     outside: &str,
     up: &Link,
@@ -215,7 +217,7 @@ pub(super) fn gateway(
 }
 
 impl Link {
-    /// What stands in `[up]` or `[down]` of a gateway.
+    /// The entries of `[up]` or `[down]` of a gateway.
     fn direction(&self, line: u32, report: &mut Report) -> String {
         let rate = self.rate.unwrap_or(UNSHAPED);
         let mut out = format!("rate = {}", quoted(&rate.to_string()));

@@ -6,12 +6,12 @@ use super::link::{Jitter, Link, Loss, Queue};
 use super::report::Report;
 use super::units::{self, percent};
 
-/// Most packets that netem holds if it does not say so. tc-netem(8) shows it.
+/// The default limit of netem in packets. tc-netem(8) shows it.
 const LIMIT: u64 = 1_000;
 /// A full packet, in bits.
 const FULL: f64 = 12_000.0;
 
-/// What words of a delay say.
+/// The parts of a delay.
 #[derive(Default)]
 struct Delay {
     mean: Span,
@@ -29,7 +29,7 @@ pub(super) fn read(words: &[String], line: u32, link: &mut Link, report: &mut Re
         report.refuse(line, why);
         return false;
     }
-    // With a rate it sends in order.
+    // With a rate netem sends in order.
     apply_delay(&delay, !has_rate, line, link, report);
     apply_limit(limit, line, link, report);
     if corrupt > 0.0 {
@@ -55,14 +55,14 @@ impl<'a> Reader<'a> {
         Some(first)
     }
 
-    /// The next word if it begins as a number does.
+    /// The next word if it begins like a number.
     fn number(&mut self) -> Option<&'a str> {
         let starts = |c: char| c.is_ascii_digit() || matches!(c, '.' | '$');
         let word = self.words.first()?;
         (word.starts_with(starts) || word.starts_with('-') && word.len() > 1).then(|| self.next())?
     }
 
-    /// The number behind an option.
+    /// The number after an option.
     fn value(&mut self, option: &str) -> Result<&'a str, String> {
         self.number().ok_or_else(|| format!("netem: `{option}` wants a value behind it"))
     }
@@ -154,12 +154,12 @@ impl<'a> Reader<'a> {
 
     fn rate(&mut self, link: &mut Link) -> Result<(), String> {
         let rate = self.value("rate")?;
-        // 0 stands for none.
+        // 0 means no rate.
         if !["0", "0bit", "0kbit", "0mbit"].contains(&rate.to_ascii_lowercase().as_str()) {
             link.rate = Some(units::rate(rate)?);
             self.has_rate = true;
         }
-        // As tc(8) shows it, words stand in front of the numbers.
+        // In the output of tc(8), names precede the numbers.
         let names = ["packetoverhead", "cellsize", "celloverhead"];
         let mut more = Vec::new();
         loop {
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     fn loss(&mut self, link: &mut Link) -> Result<(), String> {
-        // As tc(8) shows it, words stand in front of the numbers.
+        // In the output of tc(8), names precede the numbers.
         let names = ["p", "r", "1-h", "1-k", "p13", "p31", "p32", "p23", "p14"];
         let model = match self.words.first().map(String::as_str) {
             Some("gemodel" | "state" | "random") => self.next().unwrap_or_default(),
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Adds the losses of this netem to those of the ones around it.
+    /// Adds the losses of this netem to those of the enclosing ones.
     fn lose(&mut self, link: &mut Link, loss: Loss) {
         link.loss = match (&link.loss, loss) {
             (Loss::None, loss) => loss,
@@ -241,13 +241,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The percentage of what is lost by one of two independent losses.
+/// The combined percentage of two independent losses.
 fn either(one: f64, other: f64) -> f64 {
     100.0 - (100.0 - one) * (100.0 - other) / 100.0
 }
 
-/// The delay of the wire and its jitter. netem draws around the mean, here the least delay stands apart: the range is `spread` on both sides
-/// without a table, which Linux draws uniformly, and three deviations with one.
+/// Sets the delay of the wire and its jitter. netem draws around the mean; here the minimum is separate. The
+/// range is `spread` on both sides without a table, which Linux draws uniformly, and three deviations with
+/// one.
 fn apply_delay(delay: &Delay, reorder: bool, line: u32, link: &mut Link, report: &mut Report) {
     let is_normal = delay.distribution.as_deref().is_some_and(|name| name != "uniform");
     let wanted = Span::from_nanos(delay.spread.as_nanos().saturating_mul(if is_normal { 3 } else { 1 }));
@@ -267,7 +268,7 @@ fn apply_delay(delay: &Delay, reorder: bool, line: u32, link: &mut Link, report:
     }
 }
 
-/// netem holds what waits for its rate and what is on its way in one buffer.
+/// netem holds packets that wait for its rate and packets in flight in one buffer.
 fn apply_limit(limit: Option<u64>, line: u32, link: &mut Link, report: &mut Report) {
     let packets = limit.unwrap_or(LIMIT).max(1);
     let delay = link.delay.as_secs_f64();

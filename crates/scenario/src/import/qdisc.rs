@@ -8,7 +8,7 @@ use super::report::Report;
 use super::units;
 use crate::queue::from_text;
 
-/// How the value of an option is read.
+/// The kind of an option's value.
 #[derive(Clone, Copy)]
 enum Value {
     Packets,
@@ -17,17 +17,17 @@ enum Value {
     Count,
     /// A whole number of seconds.
     Seconds,
-    /// No value: what the key becomes.
+    /// No value: sets the key to this.
     Flag(&'static str),
-    /// No word for it here.
+    /// Not supported here.
     Ignored,
-    /// The same, of a word without a value.
+    /// Not supported here, a word without a value.
     Word,
 }
 
-/// A discipline: its options with our keys, and what Linux has where our default differs.
+/// A discipline: its options with our keys, and Linux's defaults where ours differ.
 struct Discipline {
-    /// How the queue begins, as TOML.
+    /// The beginning of the queue as TOML.
     begins: &'static str,
     options: &'static [(&'static str, &'static str, Value)],
     defaults: &'static [(&'static str, &'static str)],
@@ -70,7 +70,7 @@ const CODEL: Discipline = Discipline {
 const PFIFO: Discipline = Discipline {
     begins: "kind = \"fifo\"",
     options: &[("limit", "limit", Value::Packets)],
-    // The length of the queue of an interface of Ethernet, ip-link(8): txqueuelen.
+    // The default length of an Ethernet interface's queue, ip-link(8): txqueuelen.
     defaults: &[("limit", "\"1000p\"")],
 };
 const PFIFO_HEAD_DROP: Discipline = Discipline { begins: "kind = \"head\"", ..PFIFO };
@@ -99,7 +99,7 @@ const SFQ: Discipline = Discipline {
     defaults: &[("limit", "\"127p\""), ("perturb", "\"0s\"")],
 };
 
-/// Whether there is a discipline of this name here.
+/// Whether a discipline of this name is supported.
 pub(super) fn is_known(kind: &str) -> bool {
     discipline(kind).is_some()
 }
@@ -117,7 +117,7 @@ fn discipline(kind: &str) -> Option<&'static Discipline> {
     })
 }
 
-/// The queue of these options, as TOML; none if one is refused.
+/// The queue with these options, as TOML; none if one is refused.
 pub(super) fn queue(kind: &str, words: &[String], line: u32, report: &mut Report) -> Option<String> {
     let known = discipline(kind)?;
     let mut entries: Vec<(&str, String)> =
@@ -129,7 +129,7 @@ pub(super) fn queue(kind: &str, words: &[String], line: u32, report: &mut Report
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let Some((_, key, value)) = known.options.iter().find(|(option, ..)| option == word) else {
-            // Both show numbers behind it that nothing here needs.
+            // Both print numbers after the name that are not needed here.
             if kind == "pfifo_fast" {
                 continue;
             }
@@ -209,7 +209,7 @@ pub(super) fn token_bucket(words: &[String], line: u32, link: &mut Link, report:
     report.or_refuse(line, result).is_some()
 }
 
-/// What a class of tc-htb(8) has at most; none if an option is refused.
+/// The ceiling of a class of tc-htb(8); none if an option is refused.
 pub(super) fn class_rate(words: &[String], line: u32, report: &mut Report) -> Option<Rate> {
     let read = || -> Result<Rate, String> {
         let (mut rate, mut ceil) = (None, None);
@@ -220,7 +220,7 @@ pub(super) fn class_rate(words: &[String], line: u32, report: &mut Report) -> Op
                 "root" => (),
                 "rate" => rate = Some(units::rate(value()?)?),
                 "ceil" => ceil = Some(units::rate(value()?)?),
-                // They order classes, or let one send ahead of its rate.
+                // They order classes, or allow bursts above the rate.
                 "burst" | "cburst" | "prio" | "quantum" | "mtu" | "mpu" | "overhead" | "linklayer"
                 | "leaf" => {
                     value()?;

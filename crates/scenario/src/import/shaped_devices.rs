@@ -1,4 +1,5 @@
-//! `ShapedDevices.csv` of LibreQoS: a device a line, and one or more devices to a circuit, which is what is shaped.
+//! `ShapedDevices.csv` of LibreQoS: a device a line, and one or more devices per circuit, the unit that is
+//! shaped.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,15 +14,15 @@ pub(super) struct Circuit {
     pub line: u32,
     pub id: String,
     pub name: String,
-    /// Names of its node, the id of that first; empty if it has none.
+    /// Names of its node, the node's id first; empty if it has none.
     pub parents: Vec<String>,
     pub prefixes: Vec<Prefix>,
-    /// By direction, up first.
+    /// Minimums by direction, up first.
     pub least: [Option<Rate>; 2],
     pub most: [Rate; 2],
 }
 
-/// Columns that are read. LibreQoS looks for letters and digits alone, in any case.
+/// Columns that are read. LibreQoS compares only letters and digits, in any case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Column {
     Circuit,
@@ -54,7 +55,7 @@ const COLUMNS: [(&str, Column); 15] = [
     ("uploadmax", Column::MostUp),
     ("sqm", Column::Queue),
 ];
-/// What the cells of a line of older versions are; the example file of LibreQoS has such lines below a longer head.
+/// The columns of lines of older versions; the example file of LibreQoS has such lines below a longer head.
 const OLD: [Option<Column>; 13] = [
     Some(Column::Circuit),
     Some(Column::Name),
@@ -70,11 +71,11 @@ const OLD: [Option<Column>; 13] = [
     Some(Column::MostUp),
     None,
 ];
-/// Columns that say nothing of shaping.
+/// Columns without a meaning for shaping.
 const SILENT: [&str; 8] =
     ["deviceid", "devicename", "anchornodeid", "id", "mac", "comment", "radiususername", "username"];
 
-/// A name with its letters and digits alone.
+/// The letters and digits of a name.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -91,7 +92,7 @@ impl Row<'_> {
         self.places.get(&column).and_then(|at| self.record.get(*at)).unwrap_or_default()
     }
 
-    /// A rate in Mb/s; none where the cell is empty or the number is 0.
+    /// A rate in Mb/s; none if the cell is empty or 0.
     fn rate(&self, column: Column, what: &str) -> Result<Option<Rate>, String> {
         let text = self.get(column);
         if text.is_empty() {
@@ -174,7 +175,7 @@ pub(super) fn read(text: &str, report: &mut Report) -> Vec<Circuit> {
     circuits
 }
 
-/// Where the columns are; none if one is missing.
+/// The indices of the columns; none if one is missing.
 fn places(headers: &csv::StringRecord, report: &mut Report) -> Option<BTreeMap<Column, usize>> {
     let mut places = BTreeMap::new();
     for (at, header) in headers.iter().enumerate() {
@@ -242,7 +243,7 @@ fn circuit(row: &Row<'_>, id: &str, report: &mut Report) -> Option<Circuit> {
     Some(Circuit { line, id: id.to_owned(), name, parents, prefixes: Vec::new(), least, most })
 }
 
-/// Names what another device of a circuit says otherwise.
+/// Notes differences between the devices of a circuit.
 fn compare(row: &Row<'_>, circuit: &Circuit, report: &mut Report) {
     let rates = [
         (Column::MostUp, Some(circuit.most[0])),

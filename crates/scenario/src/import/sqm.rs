@@ -1,7 +1,7 @@
 //! The configuration of sqm-scripts, `/etc/config/sqm`, in the format of UCI: sections `config queue` with lines `option KEY 'VALUE'`.
 //!
-//! What a script does by what its help file says: `piece_of_cake` is CAKE with one tin, `layer_cake` CAKE with three, `simplest` one
-//! class of the discipline that is set, and `simple` three classes of it.
+//! Scripts do what their help files say: `piece_of_cake` is CAKE with one tin, `layer_cake` CAKE with three,
+//! `simplest` one class with the configured discipline, and `simple` three classes.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,17 @@ use super::qdisc;
 use super::report::Report;
 use super::words::commands;
 
-/// The header of Ethernet, which Linux counts before a table of sizes adds to it.
+/// Bytes of the Ethernet header, which Linux counts before a size table adds to it.
 const ETHERNET: u64 = 14;
-/// Packets that queues with CoDel hold unless a section says so, by the defaults of sqm-scripts.
+/// Default limit of queues with CoDel in packets, by the defaults of sqm-scripts.
 const LIMIT: &str = "1001";
-/// The rate of a direction that is not shaped. Chosen: above what such machines carry.
+/// The rate of a direction that is not shaped. Chosen: above the rate of such machines.
 const UNSHAPED: Rate = Rate::from_bit(10_000_000_000);
-/// Below this rate sqm-scripts raise the target of CoDel by themselves. RFC 8290 section 5.2.1: where a packet takes longer than the target.
+/// Rate below which sqm-scripts raise the target of CoDel by themselves. RFC 8290 section 5.2.1: where a
+/// packet takes longer than the target.
 const SLOW: Rate = Rate::from_bit(2_400_000);
 
-/// Keys that change nothing of a queue: what pages show, logs, and sizes of tables.
+/// Keys without an effect on queues: pages, logs, and sizes of tables.
 const SILENT: [&str; 11] = [
     "enabled",
     "interface",
@@ -59,7 +60,7 @@ impl Section {
     }
 }
 
-/// Whether it has sections of sqm-scripts.
+/// Whether the file has sections of sqm-scripts.
 pub(super) fn is_one(file: &File) -> bool {
     file.text.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -68,7 +69,7 @@ pub(super) fn is_one(file: &File) -> bool {
     })
 }
 
-/// The configuration of a gateway of the first section that is enabled.
+/// The configuration of a gateway from the first enabled section.
 pub(super) fn import(files: &[File], report: &mut Report) -> Option<String> {
     let [file, rest @ ..] = files else { return None };
     report.in_file(&file.name);
@@ -168,7 +169,7 @@ fn direction(section: &Section, is_up: bool, report: &mut Report) -> Option<Link
     Some(link)
 }
 
-/// CAKE: what the script adds, then the link layer, then the options of the direction, of which the last count.
+/// CAKE: the options of the script, then of the link layer, then of the direction; the last ones count.
 fn cake(section: &Section, script: &str, is_up: bool, report: &mut Report) -> Option<Cake> {
     let mut words: Vec<&str> = Vec::new();
     let ignores_dscp = !is_up && section.is_on("squash_ingress", true);
@@ -211,7 +212,7 @@ fn is_atm(layer: &str) -> bool {
     ["atm", "adsl"].contains(&layer)
 }
 
-/// A discipline of one class, with the options of the direction.
+/// A discipline with one class, and the options of the direction.
 fn queue(
     section: &Section,
     script: &str,
@@ -286,7 +287,7 @@ fn queue(
     Some(())
 }
 
-/// Names the options that are neither taken nor without an effect.
+/// Notes the options that are neither taken nor without an effect.
 fn leftovers(section: &Section, report: &mut Report) {
     const TAKEN: [&str; 19] = [
         "download",

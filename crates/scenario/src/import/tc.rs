@@ -1,8 +1,9 @@
-//! Commands of tc(8), alone, in scripts and in batch files, and what `tc qdisc show` and `tc class show` print.
+//! Commands of tc(8), alone, in scripts and in batch files, and the output of `tc qdisc show` and
+//! `tc class show`.
 //!
-//! The disciplines of a device are a tree. What can be a link is one: netem, a shaper and a queue above each other. Where a discipline with classes
-//! divides packets among several netems, each is a link of its own. Ingress that is redirected to a device is the other direction of the
-//! link.
+//! The disciplines of a device are a tree. A chain of netem, a shaper and a queue is a link. If a discipline
+//! with classes divides packets among several netems, each is a link of its own. Ingress that is redirected
+//! to a device is the other direction of the link.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use super::report::Report;
 use super::units;
 use super::words::{Command, commands};
 
-/// Deepest tree that is followed. Chosen: twice what anyone stacks.
+/// Maximum depth of a tree. Chosen: twice the usual depth.
 const DEEPEST: u32 = 8;
 
 /// Disciplines of Linux that are not imported.
@@ -26,7 +27,7 @@ const OTHERS: [&str; 16] = [
     "cbq", "dsmark", "plug", "noop",
 ];
 
-/// Where something was written.
+/// The place of a command.
 #[derive(Clone, Debug)]
 struct At {
     file: usize,
@@ -38,7 +39,7 @@ struct At {
 #[derive(Clone, Debug)]
 struct Qdisc {
     at: At,
-    /// The number in front of the colon of its handle.
+    /// The major number of its handle.
     major: Option<String>,
     kind: String,
     options: Vec<String>,
@@ -55,26 +56,26 @@ struct Class {
 #[derive(Debug, Default)]
 struct Device {
     name: String,
-    /// By the class that they are under; the root has the empty one.
+    /// Disciplines by their parent class; that of the root is empty.
     qdiscs: BTreeMap<String, Qdisc>,
     classes: BTreeMap<String, Class>,
     /// The device that ingress is redirected to.
     ingress: Option<String>,
 }
 
-/// Whether it has commands of tc, or what it shows.
+/// Whether the file has commands of tc, or its output.
 pub(super) fn is_one(file: &File) -> bool {
     commands(&file.text).iter().any(|command| subject(&command.words).is_some())
 }
 
-/// What a command is about.
+/// The subject of a command.
 struct Subject<'a> {
-    /// Of the network namespace, or the container, if it names one.
+    /// The network namespace or container, if it is named.
     namespace: Option<&'a str>,
     words: &'a [String],
 }
 
-/// The words behind `tc` of a command, or of a line of a batch file or of what it shows.
+/// The subject in the words after `tc` of a command, or of a line of a batch file or of output.
 fn subject(words: &[String]) -> Option<Subject<'_>> {
     let mut rest = words;
     let mut namespace = None;
@@ -142,7 +143,7 @@ pub(super) fn import(files: &[File], report: &mut Report) -> Option<String> {
     }
 }
 
-/// Whether it is a line that `tc qdisc show` prints.
+/// Whether it is a line of `tc qdisc show`.
 fn is_shown(words: &[String]) -> bool {
     words.len() > 3 && words[0] == "qdisc" && verb(&words[1]).is_none()
 }
@@ -152,13 +153,13 @@ fn shortened(text: &str) -> String {
     if short.len() < text.len() { short + ".." } else { short }
 }
 
-/// A verb of tc(8), which may be cut short.
+/// A verb of tc(8), which may be abbreviated.
 fn verb(word: &str) -> Option<&'static str> {
     let verbs = ["add", "change", "replace", "link", "delete", "show", "list"];
     verbs.into_iter().find(|verb| !word.is_empty() && verb.starts_with(word))
 }
 
-/// Words in front of the kind of a discipline or class.
+/// Words before the kind of a discipline or class.
 #[derive(Default)]
 struct Place<'a> {
     device: Option<&'a str>,
@@ -207,7 +208,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The devices in the order in which they come.
+/// The devices in order of appearance.
 #[derive(Default)]
 struct Tree {
     devices: Vec<Device>,
@@ -287,16 +288,16 @@ impl Tree {
         }
     }
 
-    /// Takes a line that is shown: the kind and the handle are in front of its place, and options behind that.
+    /// Takes a line of output: kind and handle precede its place, and options follow.
     fn add_shown(&mut self, object: &str, words: &[String], at: At, report: &mut Report) {
         let [kind, handle, rest @ ..] = words else { return };
         let Some(mut place) = report.or_refuse(at.line, Place::read(rest)) else { return };
-        // The first option was taken for a kind.
+        // The first option was read as a kind.
         let options = place.kind.map_or(0, |_| place.options.len() + 1);
         place.options = &rest[rest.len() - options..];
         (place.kind, place.handle) = (Some(kind.as_str()), Some(handle.as_str()));
         match self.devices.last_mut() {
-            // A class that is shown has no device: it is of the last one.
+            // A class in output has no device: it belongs to the last one.
             Some(device) if place.device.is_none() && object == "class" => {
                 device.add_class(kind, &place, at, report);
             }
@@ -344,7 +345,7 @@ impl Tree {
                 of_ingress.insert(*target, at);
             }
         }
-        // Without the filter, a device for ingress belongs to the only other one.
+        // Without a filter, an ingress device belongs to the only other one.
         let is_ifb = |device: &Device| device.name.starts_with("ifb") || device.name.starts_with("imq");
         if let ([first, second], true) = (&self.devices[..], of_ingress.is_empty())
             && is_ifb(first) != is_ifb(second)
@@ -376,14 +377,14 @@ impl Tree {
     }
 }
 
-/// The number in front of the colon of a handle or a class, without zeros in front.
+/// The major number of a handle or a class, without leading zeros.
 fn major(text: &str) -> &str {
     let major = text.split(':').next().unwrap_or_default();
     let short = major.trim_start_matches("0x").trim_start_matches('0');
     if short.is_empty() { "0" } else { short }
 }
 
-/// A class as `1:10`, however it is written.
+/// A class as `1:10`, in any spelling.
 fn normal(text: &str) -> String {
     let minor =
         text.split_once(':').map_or("", |(_, minor)| minor.trim_start_matches("0x").trim_start_matches('0'));
@@ -399,7 +400,7 @@ impl Device {
         self.classes.insert(id, Class { at, parent, options: place.options.to_vec() });
     }
 
-    /// Its links by name.
+    /// The device's links by name.
     fn links(&self, files: &[File], report: &mut Report) -> Vec<(String, Link)> {
         let mut walk = Walk { device: self, files, report, found: Vec::new() };
         match self.qdiscs.get("") {
@@ -414,7 +415,7 @@ impl Device {
 
     /// The disciplines under this one.
     fn children(&self, qdisc: &Qdisc) -> Vec<&Qdisc> {
-        // Without a number of its own nothing but `mq` has disciplines under it.
+        // Without a handle of its own only `mq` has child disciplines.
         let own = qdisc.major.as_deref().filter(|own| *own != "0" || qdisc.kind == "mq");
         let Some(own) = own else { return Vec::new() };
         let under = self.qdiscs.iter().filter(|(parent, _)| !parent.is_empty() && major(parent) == own);
@@ -422,7 +423,7 @@ impl Device {
     }
 }
 
-/// The links of a device, which are found from its root on.
+/// Collects the links of a device from its root on.
 struct Walk<'a> {
     device: &'a Device,
     files: &'a [File],
@@ -436,7 +437,7 @@ impl<'a> Walk<'a> {
         self.report.note(at.line, message);
     }
 
-    /// Follows a discipline and what is under it.
+    /// Follows a discipline and its children.
     fn follow(&mut self, qdisc: &'a Qdisc, mut link: Link, name: String, depth: u32) {
         link.sources.push(qdisc.at.text.clone());
         if !self.apply(qdisc, &mut link) {
@@ -451,7 +452,7 @@ impl<'a> Walk<'a> {
         if kind == "htb" {
             return self.follow_htb(qdisc, &link, &name, depth);
         }
-        // Each of the queues of a device has the same discipline below `mq`.
+        // All queues of a device have the same discipline below `mq`.
         let is_wanted = |child: &&&Qdisc| children.len() == 1 || child.kind == "netem";
         let wanted: Vec<&Qdisc> = match kind {
             "mq" => children.iter().take(1).copied().collect(),
@@ -473,7 +474,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds to a link what a discipline does; false if it is none, or refused.
+    /// Applies a discipline to a link; false if it is unknown, or refused.
     fn apply(&mut self, qdisc: &Qdisc, link: &mut Link) -> bool {
         let Qdisc { at, kind, options, .. } = qdisc;
         self.report.in_file(&self.files[at.file].name);
@@ -495,7 +496,7 @@ impl<'a> Walk<'a> {
                 true
             }
             other if OTHERS.contains(&other) => {
-                // Alone it leaves nothing to import.
+                // Alone there is nothing to import.
                 let is_alone = link.sources.len() == 1 && self.device.children(qdisc).is_empty();
                 let instead = if is_alone { "left out" } else { "the queue is a FIFO" };
                 self.report.note(at.line, format!("`{other}` is not imported: {instead}"));
@@ -511,7 +512,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Classes of HTB: one leaf is a link; of several, those with a netem are.
+    /// Classes of HTB: one leaf is a link; of several, each with a netem is one.
     fn follow_htb(&mut self, qdisc: &'a Qdisc, link: &Link, name: &str, depth: u32) {
         let own = qdisc.major.as_deref().unwrap_or("0");
         let classes: Vec<_> = self.device.classes.iter().filter(|(id, _)| major(id) == own).collect();
@@ -552,7 +553,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The most that a class has, by its own ceiling and those above it.
+    /// The lowest ceiling of a class and its ancestors.
     fn rate_of(&mut self, id: &str) -> Option<Rate> {
         let mut least = None;
         let mut next = id;

@@ -1,25 +1,25 @@
-//! Quantities as tc(8) writes them, section "PARAMETERS".
+//! Quantities in the syntax of tc(8), section "PARAMETERS".
 
 use apportion_core::units::{Rate, Span};
 
-/// The highest rate that is read, in bits per second. Chosen: a thousand times the fastest Ethernet.
+/// Maximum rate, in bits per second. Chosen: a thousand times the fastest Ethernet.
 const FASTEST: f64 = 1e15;
-/// The longest time that is read, in nanoseconds: an hour, the `interplanetary` of tc-cake(8).
+/// Maximum time, in nanoseconds: an hour, the `interplanetary` of tc-cake(8).
 const LONGEST: f64 = 3.6e12;
 
-/// A number and what follows it.
+/// A number and the text after it.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     Some((number.parse().ok()?, unit))
 }
 
-/// What is said of a word that has a shell's variable in it.
+/// The message about a word that contains a shell variable.
 pub(super) fn variable(text: &str) -> Option<String> {
     text.contains('$').then(|| format!("`{text}` has a variable that is set nowhere here; write its value"))
 }
 
-/// A rate: `bit` and `bps` are bits and bytes per second, with the prefixes of SI or, as `Kibit`, of IEC.
+/// A rate: `bit` and `bps` are bits and bytes per second, with prefixes of SI or, as in `Kibit`, of IEC.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     let refuse = || {
         variable(text)
@@ -48,7 +48,7 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if (1.0..=FASTEST).contains(&bit) { Ok(Rate::from_bit(bit as u64)) } else { Err(refuse()) }
 }
 
-/// A time, with its unit: versions of tc(8) disagree on a number without one.
+/// A time with its unit: versions of tc(8) disagree on a number without one.
 pub(super) fn time(text: &str) -> Result<Span, String> {
     let refuse = || {
         variable(text).unwrap_or_else(|| {
@@ -68,7 +68,7 @@ pub(super) fn time(text: &str) -> Result<Span, String> {
     if nanos <= LONGEST { Ok(Span::from_nanos(nanos as u64)) } else { Err(refuse()) }
 }
 
-/// A size in bytes; `k`, `m` and `g` count by 1024.
+/// A size in bytes; `k`, `m` and `g` are powers of 1024.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let refuse = || {
         variable(text)
@@ -89,7 +89,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     if (1.0..=1e12).contains(&bytes) { Ok(bytes as u64) } else { Err(refuse()) }
 }
 
-/// A percentage between 0 and 100, with its sign or without.
+/// A percentage between 0 and 100, with or without its sign.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
     value.filter(|percent| (0.0..=100.0).contains(percent)).ok_or_else(|| {
@@ -105,7 +105,7 @@ pub(super) fn count(text: &str, most: u64) -> Result<u64, String> {
     })
 }
 
-/// A percentage as TOML, such as `"0.5%"`, without the last digits of computed ones.
+/// A percentage as TOML, for example `"0.5%"`, without rounding errors of computed ones.
 pub(super) fn percent_text(percent: f64) -> String {
     format!("\"{}%\"", (percent * 1e9).round() / 1e9)
 }

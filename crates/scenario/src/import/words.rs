@@ -1,5 +1,5 @@
-//! Lines of a shell as words: quotes, comments, continuations, several commands on a line, and variables that are set to plain values. There are
-//! no conditions, loops and functions: their lines are read one after the other.
+//! Lines of a shell as words: quotes, comments, continuations, several commands on a line, and variables with
+//! plain values. Conditions, loops and functions are not supported: their lines are read one after the other.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,14 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// As it could be written on one line.
+    /// The command on one line.
     pub fn text(&self) -> String {
         self.words.join(" ")
     }
 }
 
-/// Most bytes that variables add to a file. Chosen: more than scripts have, so that one which doubles a variable again and again ends.
+/// Maximum of bytes that variables add to a file. Chosen: more than scripts have, so that one that doubles a
+/// variable again and again ends.
 const MOST_EXPANDED: usize = 1 << 20;
 
 /// The commands of a text.
@@ -35,9 +36,9 @@ struct Reader<'a> {
     line: u32,
     variables: BTreeMap<String, String>,
     expanded: usize,
-    /// The word that is read, if one has begun.
+    /// The present word, if one has begun.
     word: Option<String>,
-    /// Where the command began.
+    /// The line where the command began.
     begun: u32,
     words: Vec<String>,
     /// Whether the next word is the target of a redirection.
@@ -57,7 +58,7 @@ impl Reader<'_> {
         self.word.get_or_insert_default().push(c);
     }
 
-    /// Reads on; false at the end of the text.
+    /// Reads the next piece; false at the end of the text.
     fn step(&mut self) -> bool {
         let line = self.line;
         let Some(c) = self.next() else { return false };
@@ -71,7 +72,7 @@ impl Reader<'_> {
             }
             '\n' | ';' | '&' | '|' | '(' | ')' => self.end_command(),
             '>' | '<' => {
-                // A number in front of it is that of what is redirected.
+                // A number before it is the redirected descriptor.
                 self.word = self.word.take().filter(|word| !word.bytes().all(|byte| byte.is_ascii_digit()));
                 self.end_word();
                 self.rest = self.rest.trim_start_matches(['>', '<', '&']);
@@ -92,7 +93,7 @@ impl Reader<'_> {
             '"' => self.double_quoted(),
             '$' => {
                 let value = self.variable();
-                // What was not quoted is divided at blanks.
+                // Unquoted values are divided at blanks.
                 let mut parts = value.split_whitespace().peekable();
                 while let Some(part) = parts.next() {
                     self.word.get_or_insert_default().push_str(part);
@@ -124,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of the variable that is named behind `$`, or what is written where there is none.
+    /// The value of the variable named after `$`, or the text as written if there is none.
     fn variable(&mut self) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let (name, default, length) = if let Some(inside) = self.rest.strip_prefix('{') {

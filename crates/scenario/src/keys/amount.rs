@@ -6,7 +6,7 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, Time, UnitError};
 use crate::expression::Formula;
 use crate::text::{self, Item, quoted};
 
-/// Prints as TOML.
+/// Formats as TOML.
 pub(crate) fn toml(value: Value) -> String {
     match value {
         Value::Limit(value) => quoted(&value.to_string()),
@@ -103,7 +103,7 @@ impl Amount {
         Ok(Self::Fixed(value))
     }
 
-    /// That of member `i`.
+    /// The amount of member `i`.
     pub(crate) fn at(&self, i: u64) -> Result<Value, String> {
         match self {
             Self::Fixed(value) => Ok(*value),
@@ -118,7 +118,7 @@ impl Amount {
         }
     }
 
-    /// One amount that stands by itself, for member `i`.
+    /// A single amount, for member `i`.
     pub(crate) fn one<T: Setting>(item: &Item, range: Range, i: u64) -> Result<T, String> {
         let value = Self::read(item, T::KIND, range, true)?.at(i)?;
         T::of(Some(value)).ok_or_else(|| format!("`{}` is not a {}", item.plain(), T::KIND.describe()))

@@ -1,6 +1,7 @@
-//! What differs between two files of plans, in the words of the files.
+//! Differences between two files of plans, in the terms of the files.
 //!
-//! Rates that are decided from those of others are left out: a mast that gets faster gives each of its customers more, and one line says so.
+//! Rates that follow from others are left out: a mast that gets faster gives each of its customers more, and
+//! one line reports it.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use super::{Direction, Node, Plans, Rates, least_column};
 
 /// A cell that differs, or a node that came or went.
 pub(crate) struct PlanChange {
-    /// Such as `smith.down`, or `smith` of a whole node.
+    /// The path, for example `smith.down`, or `smith` for a whole node.
     pub path: String,
-    /// As it was; none if it was not there.
+    /// The old value; none if it is new.
     pub from: Option<String>,
-    /// As it is; none if it is not there any more.
+    /// The new value; none if it is gone.
     pub to: Option<String>,
 }
 
 impl Plans {
-    /// What differs in `new`, in the order of its nodes; those that went come last. Cost: O(n log n) for n nodes.
+    /// The differences of `new`, in the order of its nodes, removed ones last. Cost: O(n log n) for n nodes.
     pub(crate) fn differences(&self, new: &Self) -> Vec<PlanChange> {
         let mut before: BTreeMap<&str, &Node> =
             self.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
@@ -42,14 +43,14 @@ impl Plans {
         }));
         let order = |plans: &Self| plans.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
         if changes.is_empty() && order(self) != order(new) {
-            // Classes come in this order, so that a queue is another one.
+            // Classes follow this order, so the queue differs.
             let [from, to] = ["one", "another"].map(|order| Some(order.to_owned()));
             changes.push(PlanChange { path: "order of the lines".to_owned(), from, to });
         }
         changes
     }
 
-    /// What each node is assured while all want more, and the most that it has: a line for each.
+    /// The assured rate and the ceiling of each node, a line for each.
     pub(crate) fn rates_text(&self) -> String {
         let of = |node: &Node, way: Direction| {
             let Rates { assured, ceiling } = node.rates[way as usize];
@@ -87,7 +88,7 @@ impl Plans {
         ]
     }
 
-    /// Every node with its cells, a line each: equal for files that give the same.
+    /// Every node with its cells, a line each: equal for equivalent files.
     pub(crate) fn text(&self) -> String {
         self.nodes.iter().map(|node| format!("{}: {}\n", node.name, self.line_of(node))).collect()
     }

@@ -1,20 +1,20 @@
-//! What a file of plans says that is most likely not meant.
+//! Settings of a file of plans that are probably not intended.
 
 use apportion_core::units::Rate;
 
 use super::{Direction, OTHERS, Plans};
 
-/// A node that is assured less by its minimum than it would be without one.
+/// A node that is assured less by its minimum than without one.
 pub(crate) struct Lowered<'a> {
     pub name: &'a str,
-    /// Its minimum.
+    /// The minimum.
     pub least: Rate,
-    /// In proportion to ceilings, from what the nodes with minimums leave.
+    /// The rate in proportion to ceilings, from the rest that minimums leave.
     pub without: Rate,
 }
 
 impl Plans {
-    /// What the nodes without a parent have together.
+    /// The sum of the nodes without a parent.
     pub(crate) fn total(&self, way: Direction) -> Rate {
         let top = self.nodes.iter().filter(|node| node.parent.is_none());
         let sum = top.fold(0_u64, |sum, node| sum.saturating_add(node.rates[way as usize].ceiling.as_bit()));
@@ -27,11 +27,11 @@ impl Plans {
         lacking.map(|(name, _)| name)
     }
 
-    /// The nodes whose minimum lowers what they are assured. Cost: O(nodes).
+    /// The nodes whose minimum lowers their assured rate. Cost: O(nodes).
     pub(crate) fn lowered(&self, way: Direction) -> Vec<Lowered<'_>> {
         let way = way as usize;
         let bits = |rate: Rate| u128::from(rate.as_bit());
-        // Of each parent: what minimums leave, and what the children without one want.
+        // For each parent: the rest that minimums leave, and the ceilings of children without one.
         let mut left: Vec<u128> = self.nodes.iter().map(|node| bits(node.rates[way].assured)).collect();
         let mut wanted = vec![0_u128; self.nodes.len()];
         for node in &self.nodes {
@@ -46,7 +46,7 @@ impl Plans {
             let ceiling = bits(node.rates[way].ceiling);
             let (left, wanted) = (left[parent] + bits(least), wanted[parent] + ceiling);
             let part = if wanted <= left { ceiling } else { ceiling * left / wanted };
-            // At most its ceiling, which fits.
+            // At most the ceiling, so it fits.
             let without = Rate::from_bit(part as u64);
             (least < without).then_some(Lowered { name: &node.name, least, without })
         });

@@ -1,5 +1,5 @@
-//! Keys of predefined networks. They are lists and not structs of `params!`, since a network is expanded into links as it is read: nothing
-//! would hold their values.
+//! Keys of predefined networks. They are lists and not structs of `params!`, because a network is expanded
+//! into links as it is read, and no struct would hold their values.
 
 use apportion_core::param::{Kind, Param, Range, Variant};
 
@@ -133,13 +133,13 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
 const EDGES: Param =
     optional("link", of(Kind::Table(GRAPH_LINK)), "Values for edges that lack an attribute.");
 
-/// The largest even `k` whose fat tree has not too many links: 3/2 k^3 directions.
+/// The largest even `k` whose fat tree is within the maximum of links: 3/2 k^3 directions.
 const MAX_K: u64 = 40;
 const SWITCHES: Param = of(Kind::Count).within(Range::UpTo(MAX_LINKS / 4));
 const FABRIC: Param = required("link", of(Kind::Table(FABRIC_LINK)), "All links, in both directions.");
 const FABRIC_ACCESS_LINKS: Param =
     optional("access", of(Kind::Table(FABRIC_ACCESS)), "Access links of the hosts, where they differ.");
-/// Links of a data centre, which are alike in both directions.
+/// Links of a data centre, which are equal in both directions.
 const FABRIC_LINK: &[Param] = &[
     required("rate", RATE, "Rate of the transmitter."),
     required("delay", DELAY, "Propagation delay of the wire."),

@@ -1,4 +1,4 @@
-//! The values of the profiles. Each is the one before it with what differs.
+//! The values of the profiles. Each is listed by its differences from another one.
 
 use apportion_core::units::{Bytes, Packets, Span};
 
@@ -150,7 +150,7 @@ pub(super) fn ns2_2000() -> TcpParams {
 
 pub(super) fn ns2_full() -> TcpParams {
     TcpParams {
-        // Whatever the others did then, FullTcp always had headers and a handshake.
+        // Whatever other senders did then, FullTcp always had headers and a handshake.
         header: Bytes::new(40),
         syn: true,
         delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(100), aligned: true }),

@@ -1,4 +1,4 @@
-//! How values of TCP and QUIC parameters are written and read: by their kind, but for types of TCP's own.
+//! Texts of TCP and QUIC parameters: by their kind, except for types of TCP's own.
 
 use apportion_core::param::{Kind, Setting, Value, Written};
 use apportion_core::units::{Bytes, Packets, Span};
@@ -8,9 +8,9 @@ use super::{
     SackRecovery, Window,
 };
 
-/// How a value is written in a scenario file.
+/// A value's text in a scenario file.
 pub(crate) trait Text: Setting {
-    /// As its [kind](Setting::KIND) is read.
+    /// Reads a value by its [kind](Setting::KIND).
     fn read(text: &str) -> Result<Self, String> {
         let value = Self::KIND.read(Written::Text(text.trim())).map_err(|why| why.to_string())?;
         Self::of(Some(value)).ok_or_else(|| format!("`{text}` is no {}", Self::KIND.describe()))
@@ -31,7 +31,7 @@ macro_rules! words {
     ($($type:ty),*) => { $(
         impl Text for $type {
             fn write(&self) -> String {
-                // Those of an enum of `choice!` are in its order.
+                // Enums of `choice!` have the order of their words.
                 if let Kind::Choice(words) = Self::KIND { words[*self as usize].to_owned() } else { String::new() }
             }
         }
@@ -39,7 +39,7 @@ macro_rules! words {
 }
 words!(CubicForm, SackRecovery, Inflate, Halving, RecoveryExit, Idle);
 
-/// Types that no other value stands for: what they are, for people.
+/// Types with a text of their own: a description for people.
 macro_rules! own {
     ($($type:ty: $description:literal),* $(,)?) => { $(
         impl Setting for $type {

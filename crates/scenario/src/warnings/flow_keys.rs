@@ -1,4 +1,4 @@
-//! Keys of flows that no queue on their way goes by.
+//! Keys of flows that no queue on their paths uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::labels::named;
 use crate::entitlement::ends;
 use crate::model::{Flow, FlowSettings, Link, LinkId, Scenario, Setting};
 
-/// What a queue may go by that a key of a flow or of a rule says.
+/// A key of a flow or of a rule that a queue may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FlowKey {
     Weight,
@@ -25,7 +25,7 @@ pub(crate) enum FlowKey {
     Colours,
 }
 
-/// Of a flow, or of those that match a rule.
+/// The parameters of a flow, or of flows that match a rule.
 pub(crate) struct Given<'a> {
     pub weight: Weight,
     pub guarantee: Rate,
@@ -36,11 +36,11 @@ pub(crate) struct Given<'a> {
 }
 
 impl FlowKey {
-    /// All of them, in the order in which they are named.
+    /// All keys, in the order in which they are named.
     pub(crate) const ALL: [Self; 6] =
         [Self::Weight, Self::Guarantee, Self::Class, Self::Target, Self::Rtt, Self::Colours];
 
-    /// What a queue does that goes by it.
+    /// The property of queues that use it.
     const fn does(self) -> &'static str {
         match self {
             Self::Weight => "divides by weights, as \"drr\" does",
@@ -52,7 +52,7 @@ impl FlowKey {
         }
     }
 
-    /// Whether a queue goes by it with the values that its parameters have, or may: of an external one that is not known.
+    /// Whether a queue with these parameters uses it, or may: an external one is unknown.
     pub(crate) fn may_count(self, queue: &DisciplineParams) -> bool {
         match self {
             Self::Weight => queue.may_heed(Heeds::Weight),
@@ -64,7 +64,7 @@ impl FlowKey {
         }
     }
 
-    /// The name of the key that says it, if `given` is not the default.
+    /// The name of the key, if `given` is not the default.
     pub(crate) fn name_in(self, given: &Given<'_>) -> Option<&'static str> {
         let (is_given, name) = match self {
             Self::Weight => (given.weight != Weight::ONE, "weight"),
@@ -74,20 +74,22 @@ impl FlowKey {
                 Some(FillTarget::Delay(_)) => (true, "target_delay"),
                 target => (target.is_some(), "target"),
             },
-            // The bucket of a guarantee is as deep as a round trip is long.
+            // The bucket of a guarantee is as deep as a round trip.
             Self::Rtt => (given.rtt.is_some() && given.guarantee == Rate::ZERO, "rtt"),
             Self::Colours => (matches!(given.mark, Some(MarkerParams::Tsw3cm(_))), "mark"),
         };
         is_given.then_some(name)
     }
 
-    /// That the key `name` of `whom` and of so many others does nothing, since no queue `place` goes by it; `mend` is what to write.
+    /// The warning that the key `name` of `whom` and of `others` more has no effect, because no queue `place`
+    /// uses it; `mend` is the remedy.
     pub(crate) fn unheeded(self, name: &str, whom: &str, others: usize, place: &str, mend: &str) -> String {
         unheeded(name, whom, others, &format!("{place} {}", self.does()), mend)
     }
 }
 
-/// That `key` of `whom` and of so many others does nothing, since no queue `does` what would need it.
+/// The warning that `key` of `whom` and of `others` more has no effect, because no queue `does` what would
+/// need it.
 pub(crate) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &str) -> String {
     let others = and_of_more(others);
     format!(
@@ -95,13 +97,13 @@ pub(crate) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &
     )
 }
 
-/// Words for so many that are not named.
+/// Text for the ones that are not named.
 fn and_of_more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" and of {others} more") }
 }
 
 impl Scenario {
-    /// What flows have, or are given by a change, that no queue on their paths heeds, one line for each key.
+    /// Parameters of flows, or from changes, that no queue on their paths uses, one line for each key.
     pub(super) fn unheeded(&self) -> Vec<String> {
         let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let changes = self.changes.iter().filter(|change| change.at < self.stop);
@@ -130,7 +132,7 @@ impl Scenario {
         lines.collect()
     }
 
-    /// Tickets of flows that come to no queue that goes by them.
+    /// Tickets of flows that reach no queue that uses them.
     pub(super) fn idle_tickets(&self) -> Option<String> {
         let mut reads =
             self.memoized(|queue| queue.is_custom() || queue.label_required() == Some(LabelKind::Tickets));
@@ -147,10 +149,10 @@ impl Scenario {
         ))
     }
 
-    /// Weights of customers whose flows come to no queue that divides among customers.
+    /// Weights of customers whose flows reach no queue that divides among customers.
     pub(super) fn idle_customers(&self) -> Option<String> {
         let mut divides = self.memoized(|queue| queue.has_classes() || queue.may_heed(Heeds::Customer));
-        // Of several with one weight no difference is expected.
+        // Several customers with one weight expect no difference.
         let alike = self.customers.len() > 1
             && self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let mut idle = self.customers.iter().filter(|customer| {
@@ -166,8 +168,8 @@ impl Scenario {
         Some(unheeded("weight", &first, idle.count(), does, "such a queue"))
     }
 
-    /// Weights that no queue on the way of a flow can set against another: wherever weights count, those over the link, or of its host, weigh
-    /// alike.
+    /// Weights that no queue on the path of a flow compares with different ones: wherever weights count,
+    /// those over the link, or of its host, are equal.
     pub(super) fn weights_alone(&self) -> Option<String> {
         let changes_weights = |setting: &Setting| matches!(setting, Setting::FlowWeight(..));
         let weighs = |flow: &Flow| flow.weight != Weight::ONE;
@@ -189,7 +191,7 @@ impl Scenario {
             let may_be_alone = weighs(flow) && !there.is_empty() && over(flow, &flow.back).is_empty();
             may_be_alone && !there.into_iter().any(|id| is_weighed(flow, id))
         });
-        // Where all weigh alike everywhere, that is what is meant.
+        // If all are equal everywhere, that is intended.
         let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let first = alone.next().filter(|_| !are_alike)?;
         Some(format!(
@@ -200,11 +202,11 @@ impl Scenario {
         ))
     }
 
-    /// Of the groups of flows among which a link divides by weights, those whose weights differ; none if that is not known.
+    /// The groups of flows with different weights, among which a link divides; none if that is unknown.
     fn unlike(&self, id: LinkId) -> Option<BTreeSet<Group>> {
         let link = &self.links[id.index()];
         let is_changed = self.queues_of(id, link).nth(1).is_some();
-        // What one router writes on packets another reads.
+        // Another router reads the labels of this one.
         if is_changed || link.queue.is_custom() || link.queue.label_written().is_some() {
             return None;
         }
@@ -212,7 +214,7 @@ impl Scenario {
         let mut unlike = BTreeSet::new();
         for flow in &self.flows {
             let [there, back] = [&flow.path, &flow.back].map(|way| self.may_cross(flow, way, id));
-            // The hosts of acknowledgements are the other way round.
+            // The hosts of acknowledgements are swapped.
             if back && link.queue.isolate().is_some() {
                 return None;
             }
@@ -224,7 +226,7 @@ impl Scenario {
         Some(unlike)
     }
 
-    /// Whose weights that of a flow is set against.
+    /// The flows whose weights are compared with that of a flow.
     fn group_of(&self, queue: &DisciplineParams, flow: &Flow) -> Group {
         let [source, destination] = ends(self, flow).map(Some);
         match queue.isolate() {
@@ -235,7 +237,8 @@ impl Scenario {
         }
     }
 
-    /// Tickets of a link over which no flow with tickets comes, and settings of its exchange, other than `default`, without tickets.
+    /// Tickets of a link without flows with tickets, and settings of its exchange, other than `default`,
+    /// without tickets.
     pub(super) fn idle_exchange(&self, id: LinkId, link: &Link, default: &ExchangeParams) -> Option<String> {
         let is_set = *link.exchange != *default;
         let other = link.other_way.map(|other| &self.links[other.index()]);
@@ -269,10 +272,10 @@ impl Scenario {
     }
 }
 
-/// The source and the destination of flows among which weights count, where a queue divides among these first.
+/// The source and the destination of flows among which weights count, if a queue divides among these first.
 type Group = [Option<u32>; 2];
 
-/// What queues may know of a flow.
+/// The parameters of a flow, as queues see them.
 fn given(flow: &Flow) -> Given<'_> {
     let FlowSettings { weight, guarantee, class, target, rtt, ref mark, .. } = *flow.settings;
     Given { weight, guarantee, class, target, rtt, mark: mark.as_deref() }

@@ -1,4 +1,4 @@
-//! Labels of packets that cannot say what they should.
+//! Labels of packets that are too narrow for their values.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use super::queues::Standing;
 use crate::entitlement::mean_demand;
 use crate::model::{Flow, Link, LinkId, Scenario, Transport};
 
-/// A flow in words.
+/// A flow as text.
 pub(super) fn named(flow: &Flow) -> String {
     format!("flow `{}`", flow.name)
 }
 
-/// Who writes the tags that a link reads.
+/// The writer of the tags that a link reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Writer {
     /// A flow, by its index.
@@ -28,12 +28,12 @@ enum Writer {
     Link(LinkId),
 }
 
-/// What it is issued, and the flow with the largest packets of those with its tags.
+/// The tickets issued to a writer, and the flow with the largest packets among those with its tags.
 struct Issue<'a> {
     tickets: f64,
     params: &'a PolicerParams,
     flow: &'a Flow,
-    /// How many flows there are, of which a link has perhaps more.
+    /// The number of flows; the link may have more.
     flows: usize,
 }
 
@@ -43,18 +43,19 @@ impl Issue<'_> {
     }
 }
 
-/// Tickets of a packet where all of a link goes to those that have `tickets` in a second.
+/// Tickets of a packet if all of a link goes to packets with `tickets` a second.
 pub(crate) fn carried(tickets: f64, packet: Bytes, rate: Rate) -> f64 {
     tickets * packet.bits() as f64 / rate.as_bit() as f64
 }
 
-/// Fewest tickets of a packet in the mean: tags hold whole ones, so that below it flows with few tickets have none or as many as others.
+/// Least mean of tickets per packet: tags hold whole numbers, so below it flows with few tickets have none or
+/// as many as others.
 const WHOLE: f64 = 1.0;
-/// How many more a mend asks for. Chosen: a flow with a tenth of the mean has one.
+/// Factor that the remedy adds. Chosen: a flow with a tenth of the mean then has one.
 const ROOM_FOR_PARTS: f64 = 10.0;
 
-/// That packets of `whom`, in words, would carry so many tickets, which tags that `whose` has written by `key` do not hold: too many, or
-/// too few for whole ones.
+/// The warning that packets of `whom` would carry a number of tickets that tags by `key` of `whose` cannot
+/// hold: too many, or too few for whole numbers.
 pub(crate) fn full_tags(
     whom: &str,
     (packet, tickets): (Bytes, f64),
@@ -84,7 +85,7 @@ pub(crate) fn full_tags(
 }
 
 impl Scenario {
-    /// Tags too narrow for the tickets of a full packet where all of a link goes to packets with equally many.
+    /// Tags too narrow for the tickets of a full packet if all of a link goes to packets with equal tickets.
     pub(super) fn full_tags(&self, id: LinkId, link: &Link) -> Option<String> {
         if link.queue.label_required() != Some(LabelKind::Tickets) {
             return None;
@@ -99,7 +100,7 @@ impl Scenario {
                 issue.flow = flow;
             }
         }
-        // Of what a link is issued, the part is not known that goes elsewhere.
+        // The part of a link's tickets that goes elsewhere is unknown.
         let is_all_here = |writer: &Writer, issue: &Issue<'_>| match writer {
             Writer::Flow(_) => true,
             Writer::Link(from) => self.flows_over(*from).len() == issue.flows,
@@ -129,8 +130,8 @@ impl Scenario {
         full.max_by_key(|(packet, _)| *packet).map(|(_, line)| line)
     }
 
-    /// Who writes the tags of a flow that `id` reads, what it is issued, and how it writes; none if it has none, or if what is issued is
-    /// not known.
+    /// The writer of the tags of a flow that `id` reads, its tickets, and how it writes; none if there are no
+    /// tags, or the tickets are unknown.
     fn tagged_by(&self, at: usize, id: LinkId) -> Option<(Writer, f64, &PolicerParams)> {
         let flow = &self.flows[at];
         let source = match flow.mark.as_deref() {
@@ -148,7 +149,7 @@ impl Scenario {
         Some((writer, tickets.map(TicketRate::get)?, params))
     }
 
-    /// Labels too narrow for what a flow has of a link for a weight of 1, or, if it does not answer to drops, for what it sends.
+    /// Labels too narrow for the share of a flow per weight of 1, or, if it is unresponsive, for its rate.
     pub(super) fn full_labels(&self, id: LinkId, link: &Link, standing: &Standing<'_>) -> Option<String> {
         let queue = standing.queue;
         // Hosts have no weights.
@@ -176,13 +177,13 @@ impl Scenario {
         full.take(1).next()
     }
 
-    /// The links of a flow on its way to `id`; of a group the first.
+    /// The links of a flow on its path to `id`, with the first of each group.
     fn links_before<'a>(&'a self, flow: &'a Flow, id: LinkId) -> impl Iterator<Item = &'a Link> {
         let hops = self.before(flow, &flow.path, id).unwrap_or_default();
         hops.into_iter().map(|hop| &self.links[hop.index()])
     }
 
-    /// The narrowest labels that a flow has until it leaves `id`: each router may write them anew.
+    /// The narrowest labels of a flow until it leaves `id`: each router may write them again.
     fn labelled_by<'a>(
         &'a self,
         flow: &'a Flow,

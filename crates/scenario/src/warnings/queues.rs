@@ -1,5 +1,5 @@
-//! What of a queue, or of flows over it, does nothing or not what it says, wherever the queue stands: in front of a link of a scenario, or
-//! in a direction of a gateway.
+//! Settings of a queue that have no effect or another one than expected, alone or with the flows over it: in
+//! front of a link of a scenario, or in a direction of a gateway.
 
 use apportion_core::label::Label;
 use apportion_core::mark::rate_label::RateLabelParams;
@@ -9,17 +9,17 @@ use apportion_core::system::htb::HtbClass;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, Rate};
 
-/// Flows or classes that are named for one reason. Chosen: what one reads.
+/// Maximum of flows or classes that are named for one reason. Chosen: what a person reads.
 pub(crate) const MOST_NAMED: usize = 3;
 /// The smallest packet that most links carry: an acknowledgement of TCP.
 const SMALLEST: Bytes = Bytes::new(40);
 
-/// A queue where it stands.
+/// A queue and its position.
 pub(crate) struct Standing<'a> {
-    /// Where, in words: "link `wire`".
+    /// The position as text: "link `wire`".
     pub(crate) place: String,
     pub(crate) queue: &'a DisciplineParams,
-    /// The largest rate that there is behind it.
+    /// The largest rate behind it.
     pub(crate) rate: Rate,
 }
 
@@ -28,7 +28,7 @@ fn mbit(rate: Rate) -> f64 {
 }
 
 impl Standing<'_> {
-    /// What of its classes does nothing, or cannot be kept.
+    /// Warnings about classes that have no effect, or rates that cannot be kept.
     pub(crate) fn of_classes(&self) -> Vec<String> {
         let one = [self.no_classes(), self.assured_too_much()].into_iter().flatten();
         let mut all: Vec<String> = one.collect();
@@ -49,9 +49,9 @@ impl Standing<'_> {
         all
     }
 
-    /// Classes that it has none of.
+    /// A queue that needs classes and has none.
     fn no_classes(&self) -> Option<String> {
-        // A table without classes has one without a name.
+        // A queue without a table of classes has one without a name.
         let has_none = self.queue.classes().is_some_and(|classes| classes.leaves == [""]);
         has_none.then(|| {
             format!(
@@ -62,7 +62,7 @@ impl Standing<'_> {
         })
     }
 
-    /// Classes that are assured more together than there is.
+    /// Classes that are assured more in total than the rate.
     fn assured_too_much(&self) -> Option<String> {
         let sum = |rates: &mut dyn Iterator<Item = Rate>| {
             rates.fold(0, |sum, rate| sum + u128::from(rate.as_bit()))
@@ -93,7 +93,8 @@ impl Standing<'_> {
         })
     }
 
-    /// Parents whose children have more of `key` together than they have; `rate` says what a class has, by whether it is a leaf.
+    /// Parents whose children have more of `key` in total than they have; `rate` returns that of a class,
+    /// which is a leaf or not.
     fn squeezed<T>(
         &self,
         classes: &Classes<T>,
@@ -125,7 +126,7 @@ impl Standing<'_> {
         above.collect()
     }
 
-    /// Classes that may have more by `key` than one above them may; `most` says what a class may have.
+    /// Classes whose `key` exceeds that of an ancestor; `most` returns that of a class.
     fn bounded_above<T>(
         &self,
         classes: &Classes<T>,
@@ -165,10 +166,10 @@ impl Standing<'_> {
         beyond.take(MOST_NAMED).collect()
     }
 
-    /// Rates of its own that are above that of the link, whatever the size of packets, and hold nothing back.
+    /// Its own rates that exceed that of the link for any packet size, and so limit nothing.
     pub(crate) fn idle_rates(&self) -> impl Iterator<Item = String> {
         let shaper = self.queue.shaper.as_ref().map(|shaper| ("rate", "`shaper`", mbit(shaper.rate)));
-        // A smaller packet is charged more for its size.
+        // A smaller packet has a larger charge relative to its size.
         let charged = self.queue.charge(SMALLEST, Bytes::ZERO).unwrap_or(SMALLEST);
         let part = SMALLEST.get() as f64 / charged.get() as f64;
         let least = |rate| (mbit(rate) * part * 1e3).round() / 1e3;
@@ -185,7 +186,7 @@ impl Standing<'_> {
         })
     }
 
-    /// A fair scheduler whose policy drops what arrives; `flow`, in words, does not answer to drops.
+    /// A fair scheduler with a policy that drops arriving packets; `flow`, as text, is unresponsive.
     pub(crate) fn undone_division(&self, flow: &str) -> Option<String> {
         let [scheduler, policy] = self.queue.undone_division()?;
         Some(format!(
@@ -195,7 +196,7 @@ impl Standing<'_> {
         ))
     }
 
-    /// Weights behind equal parts; `flow`, in words, has one and does not answer to drops.
+    /// Weights behind equal shares; `flow`, as text, has a weight and is unresponsive.
     pub(crate) fn equal_in_front(&self, flow: &str) -> Option<String> {
         let behind = self.queue.equal_in_front()?;
         Some(format!(
@@ -205,7 +206,7 @@ impl Standing<'_> {
         ))
     }
 
-    /// Labels of this form that cannot say `rate` bits a second for a weight of 1, that of `flow`, in words.
+    /// Labels of this form that cannot hold `rate` bits a second for a weight of 1, that of `flow`, as text.
     pub(crate) fn full_labels(&self, flow: &str, rate: f64, written: &RateLabelParams) -> Option<String> {
         let most = written.format().max();
         let wider =
@@ -223,7 +224,7 @@ impl Standing<'_> {
     }
 }
 
-/// The least rate that `most` says of a class and of those above it, with the name of the class that has it.
+/// The lowest rate by `most` of a class and its ancestors, with the name of the class that has it.
 fn least_of<'a, T>(
     classes: &'a Classes<T>,
     from: Option<usize>,
@@ -235,7 +236,7 @@ fn least_of<'a, T>(
     bounds.min_by_key(|(_, bound)| *bound)
 }
 
-/// Words for those of so many that are not named.
+/// Text for the ones of `all` that are not named.
 pub(crate) fn and_more(all: usize) -> String {
     match all.saturating_sub(MOST_NAMED) {
         0 => String::new(),

@@ -2,7 +2,7 @@
 
 use crate::common::{errors, scenario, try_load};
 
-/// Flow `long` crosses both links, flow `short` the second alone. Guarantees are in Mb/s.
+/// Flow `long` crosses both links, flow `short` only the second. Guarantees are in Mb/s.
 fn text(long: &str, short: &str, end: &str) -> String {
     format!(
         r#"seed = 1
@@ -61,7 +61,7 @@ fn every_oversubscribed_link_is_reported_once() {
              that cross it (7Mbit to `long`, 6Mbit to `short`); guarantee 3Mbit less, or give the link a rate of 13Mbit"
         ]
     );
-    // The first point of a sweep that is refused speaks for the others. Acknowledgements have no guarantee.
+    // A sweep reports the first refused point only. Acknowledgements have no guarantee.
     let swept = text("4", "2", "").replace("\"5Mbit\"", "[\"3Mbit\", \"2Mbit\", \"5Mbit\"]");
     assert_eq!(errors(&swept).len(), 1, "{:?}", errors(&swept));
     scenario(
@@ -89,7 +89,7 @@ fn what_the_defaults_or_the_command_line_guarantee_counts_too() {
              18Mbit"
         ]
     );
-    // Sums beyond all numbers are sums.
+    // Sums beyond the range of numbers are added correctly.
     let most = format!("{}bit", u64::MAX);
     assert!(with(&most)[1].contains(&format!("({most} to `long`, {most} to `short`)")), "{:?}", with(&most));
 }
@@ -105,7 +105,7 @@ fn a_change_that_raises_a_guarantee_is_checked_against_the_rates_of_that_time() 
              10500kbit"
         ]
     );
-    // The link is faster by then, or from then on; or another flow has less.
+    // The link is faster at that time, or from then on; or another flow has less.
     scenario(&text("4", "2", &(change(1, "link.second.rate", "11Mbit") + &raised)));
     scenario(&text("4", "2", &(raised.clone() + &change(2, "link.second.rate", "11Mbit"))));
     scenario(&text("4", "2", &(raised.clone() + &change(2, "flow.short.guarantee", "1Mbit"))));
@@ -117,7 +117,7 @@ fn a_change_that_raises_a_guarantee_is_checked_against_the_rates_of_that_time() 
 fn a_link_may_slow_down_below_what_it_has_promised() {
     let fading = change(1, "link.second.rate", "3Mbit");
     scenario(&text("4", "2", &fading));
-    // Then promises can be taken back, not given.
+    // Then guarantees can be taken back, not given.
     scenario(&text("4", "2", &(fading.clone() + &change(2, "flow.short.1.guarantee", "1Mbit"))));
     let given = errors(&text("4", "2", &(fading + &change(2, "flow.short.1.guarantee", "2.5Mbit"))));
     assert!(given[0].contains("at 2s, link `second` carries 3Mbit, but 10500kbit is"), "{given:?}");

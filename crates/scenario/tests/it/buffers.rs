@@ -25,7 +25,7 @@ to = "r2"
 source = { kind = "greedy" }
 "#;
 
-/// What the queue of the link `name` holds.
+/// The size of the queue of the link `name`.
 fn holds(scenario: &Scenario, name: &str) -> String {
     let link = link(scenario, name);
     link.queue.limit_at(link.rate).unwrap().to_string()

@@ -1,4 +1,4 @@
-//! What `cake` goes by in headers of packets, where those have none.
+//! Keys of `cake` about header fields that packets of scenarios do not have.
 
 use std::path::Path;
 

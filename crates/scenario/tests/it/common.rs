@@ -41,8 +41,8 @@ pub fn link<'a>(scenario: &'a Scenario, name: &str) -> &'a Link {
     scenario.links.iter().find(|link| link.name == name).unwrap()
 }
 
-/// Everything that a run would see. Labels may be longer in the canonical text, which spells out the defaults that
-/// distinguish alternatives.
+/// Everything that a run depends on. Labels may be longer in the canonical text, which spells out the
+/// defaults that distinguish alternatives.
 pub fn scenarios(suite: &Suite) -> String {
     suite.points.iter().map(|point| format!("{:?}\n", point.scenario)).collect()
 }

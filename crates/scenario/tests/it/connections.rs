@@ -1,4 +1,4 @@
-//! The key `connections`: what it reads, and what is said where it makes no sense.
+//! The key `connections`: its values, and its refusals.
 
 use apportion_core::units::Rate;
 use apportion_scenario::model::Scenario;
@@ -37,7 +37,7 @@ fn a_flow_has_as_many_connections_as_its_key_says() {
     assert_eq!(read("connections = 2\nsource = { kind = \"cbr\", rate = \"1Mbit\" }"), [2]);
     assert_eq!(read(WEB), [1]);
     assert_eq!(read(&format!("{WEB}\nconnections = 1")), [1]);
-    // Flows take it from the defaults; one that sets it itself does not.
+    // Flows take it from the defaults, unless they set it.
     let with = |lines: &str| scenario(&format!("{}[defaults.flow]\nconnections = 4\n", text(lines)));
     assert_eq!(connections(&with(TCP)), [4]);
     assert_eq!(connections(&with(&format!("{WEB}\nconnections = 1"))), [1]);
@@ -90,7 +90,7 @@ fn short_flows_make_their_own() {
                    flow for queues; write connections = 1, or another source";
     assert_eq!(refused(&text(&format!("{WEB}\nconnections = 2"))), format!("13: {message}"));
     assert_eq!(refused(&text(&format!("{WEB}\ncount = 3\nconnections = \"i\""))), format!("14: {message}"));
-    // Taken from the defaults it is refused there.
+    // If it comes from the defaults it is refused there.
     let defaults = format!("{}[defaults.flow]\nconnections = 4\n", text(WEB));
     assert_eq!(refused(&defaults), format!("14: {}", message.replace("flow.f", "defaults.flow")));
 }
@@ -101,9 +101,9 @@ fn a_flow_is_entitled_to_what_one_flow_is_and_wants_what_its_connections_want() 
         let text = text(&format!("{lines}\n[flow.g]\nfrom = \"a\"\nto = \"b\"\n{TCP}"));
         scenario(&text).entitlements().unwrap().into_iter().map(Rate::as_mbit_f64).collect()
     };
-    // Greedy: half of 10 Mb/s, whatever it consists of.
+    // Greedy: half of 10 Mb/s, for any number of connections.
     assert_eq!(shares(&format!("{TCP}\nconnections = 15")), [5.0, 5.0]);
-    // Three times 1 Mb/s; the rest is left to the other one. Six times are more than half.
+    // Three times 1 Mb/s; the rest goes to the other flow. Six times are more than half.
     let cbr = |n: u32| format!("connections = {n}\nsource = {{ kind = \"cbr\", rate = \"1Mbit\" }}");
     assert_eq!(shares(&cbr(3)), [3.0, 7.0]);
     assert_eq!(shares(&cbr(6)), [5.0, 5.0]);

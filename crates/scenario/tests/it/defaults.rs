@@ -1,4 +1,4 @@
-//! `[defaults.link]` and `[defaults.flow]`: what takes them, what does not, and how they are swept and spelled.
+//! `[defaults.link]` and `[defaults.flow]`: which tables take them, sweeps of them, and the canonical text.
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::param::ByName as _;
@@ -85,7 +85,7 @@ fn links_take_what_they_do_not_set() {
     assert_eq!(figures(own_back), (five, one, 0.0, issued(2.0), false, false));
     assert_eq!(own.queue, queue_of("{ kind = \"fifo\", limit = \"9p\" }"));
     assert_eq!(own_back.queue, queue_of("\"fifo\""));
-    // The table is taken as a whole: nothing of the default's `bits` is left in it.
+    // The table replaces the default as a whole, including its `bits`.
     assert_eq!((own.exchange.window, own_back.exchange.window), (Span::from_secs(1), Span::from_secs(1)));
     assert_ne!(own.exchange.writer.format(), plain.exchange.writer.format());
 }
@@ -163,7 +163,7 @@ fn links_of_a_topology_take_what_their_tables_do_not_set() {
         assert_eq!((there.loss.mean().get(), back.loss.mean().get()), (0.01, 0.0), "{name}");
         assert_eq!([there.tickets, back.tickets], [TicketRate::new(9.0), TicketRate::new(8.0)], "{name}");
     }
-    // Rates and delays are the topology's, also those that it only implies.
+    // Rates and delays come from the topology, even if it only implies them.
     let (bottleneck, access) = (link(&plain, "bottleneck.back"), link(&plain, "l1-left.back"));
     assert_eq!((bottleneck.rate, bottleneck.delay), (Rate::from_mbit(1), Span::from_millis(1)));
     assert_eq!((access.rate, access.delay), (Rate::from_mbit(100), Span::from_millis(1)));
@@ -197,7 +197,7 @@ fn edges_of_a_graph_take_what_neither_they_nor_the_topology_set() {
         (unsaid.rate, unsaid.delay, unsaid.loss.mean().get()),
         (Rate::from_mbit(7), Span::from_millis(1), 0.01)
     );
-    // Both directions of an edge are alike, but for what only other directions take.
+    // Both directions of an edge are equal, except for keys that only other directions take.
     let back = link(&graph, "b-c.back");
     assert_eq!(
         (back.rate, back.loss.mean().get(), back.tickets),
@@ -240,7 +240,7 @@ fn overrides_reach_defaults_by_name_and_by_table() {
             survives(&suite);
         }
     }
-    // Also where nothing had defaults.
+    // Even if nothing had defaults.
     let none = "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\n[flow.f]\nfrom = \"a\"\n\
                 to = \"b\"\ntcp = \"rfc\"\n";
     let made = try_load(none, &[("defaults.link.delay", "4ms"), ("defaults.flow.weight", "3")]).unwrap();
@@ -268,7 +268,7 @@ fn defaults_are_swept_and_survive_their_canonical_text() {
             [3],
         "tcp=ns2-2000, weight=i"
     );
-    // Whole tables of defaults are alternatives too: nothing is filled in that one of them may set.
+    // Whole tables of defaults are alternatives too: keys that one of them may set are not filled in.
     let flows = r#"[{ tcp = "rfc", weight = 3 }, { tcp = "rfc", guarantee = "2kbit", source = "greedy" }]"#;
     assert_eq!(labels(&[("defaults.flow", flows)]).len(), 2);
     let all = format!(
@@ -287,7 +287,7 @@ fn the_canonical_text_fills_in_nothing_that_has_a_default() {
     let without = suite_without("weight = \"2 * i\"\n");
     let group = without.split("[flow.group]\n").nth(1).unwrap().split("\n\n").next().unwrap();
     assert_eq!(group, "count = 2\nfrom = \"a\"\nto = \"b\"\nclass = \"greedy\"\nweight = 1.0");
-    // The defaults of topologies stay what the defaults of links may set.
+    // Keys that defaults of links may set stay as the topology's defaults.
     for topology in ["gfc", "dumbbell"] {
         let bottleneck = if topology == "gfc" {
             ""
@@ -324,7 +324,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
         "{queue}"
     );
     let profiles = PROFILES.iter().map(|profile| profile.name);
-    // All but Tahoe are controls of the profile `linux`.
+    // All except Tahoe are controls of the profile `linux`.
     let controls = ALGORITHMS.iter().map(|entry| entry.name).filter(|name| *name != "tahoe");
     let known: Vec<_> = profiles.chain(controls).collect();
     assert_eq!(
@@ -396,7 +396,7 @@ fn defaults_that_do_not_fit_a_link_are_reported_with_its_name() {
     let paths: Vec<_> =
         errors(directed).iter().map(|error| error.split(": ").nth(1).unwrap().to_owned()).collect();
     assert_eq!(paths, ["link.a-b.ack_tickets", "link.b-c.ack_tickets"]);
-    // A link of a directed graph that is changed by its name gets no other direction by that.
+    // A link of a directed graph that is changed by name gets no other direction.
     let changed = directed.replace("ack_tickets = 3\n", "[link.a-b]\nwatch = true\n");
     assert_eq!(scenario(&changed).links.len(), 2);
 }

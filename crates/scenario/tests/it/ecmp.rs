@@ -1,4 +1,4 @@
-//! Paths of equal cost: which there are, which of them connections take, and what is refused with them.
+//! Paths of equal cost: the paths, the choices of connections, and refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn load(text: &str) -> Scenario {
     try_load(text).unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
-/// Links of 12 Mb/s and 1 ms from a to b, each given as `from to`, with what else it says.
+/// Links of 12 Mb/s and 1 ms from a to b, each given as `from to` and its other keys.
 fn network(links: &[(&str, &str)], rest: &str) -> String {
     let link = |(ends, more): &(&str, &str)| {
         let (from, to) = ends.split_once(' ').unwrap();
@@ -30,7 +30,7 @@ fn network(links: &[(&str, &str)], rest: &str) -> String {
     format!("seed = 1\nstop = \"9s\"\n{links}{rest}\n")
 }
 
-/// Two layers of two routers, all joined: four paths, with a choice at r and at one of the next.
+/// Two layers of two routers, fully connected: four paths, with a choice at r and at one of the next.
 const LAYERS: [(&str, &str); 10] = [
     ("a r", ""),
     ("r x1", ""),
@@ -48,7 +48,7 @@ fn flows(count: u32) -> String {
     format!("flow.f = {{ count = {count}, from = \"a\", to = \"b\", tcp = \"rfc\" }}")
 }
 
-/// The names of the nodes on a way.
+/// The names of the nodes on a path.
 fn nodes(scenario: &Scenario, way: &[LinkId]) -> String {
     let links = way.iter().map(|id| &scenario.links[id.index()]);
     let name = |node: apportion_scenario::model::NodeId| scenario.nodes[node.index()].name.as_str();
@@ -71,7 +71,8 @@ fn successive_nodes_and_both_directions_choose_independently() {
             [&flow.path, &flow.back].map(|path| nodes(&scenario, &scenario.way(flow, path, 0, 1)));
         *pairs.entry((there, back)).or_default() += 1;
     }
-    // Four paths there and four back, all as often: chi-square with 15 degrees of freedom is above 37.70 with a probability of .001.
+    // Four paths there and four back, all equally often: chi-square with 15 degrees of freedom is above 37.70
+    // with a probability of 0.001.
     assert_eq!(pairs.len(), 16);
     assert!(
         pairs.keys().any(|(there, back)| there == "a r x1 y2 s b" && back == "b s y1 x2 r a"),
@@ -95,7 +96,7 @@ fn each_seed_and_each_connection_chooses_anew() {
         assert!(counts.len() == 4 && chi_square(counts.values()) < 16.27, "{counts:?}");
     }
     assert_eq!(scenario.way(flow, &flow.path, 3, 7), scenario.way(flow, &flow.path, 3, 7));
-    // Several connections on several paths: nothing says what the flow is due.
+    // Several connections on several paths: the flow's entitlement is undefined.
     assert!(scenario.hashed(1).is_none());
 }
 
@@ -117,7 +118,7 @@ fn with_single_routing_all_take_the_first_names() {
 #[test]
 fn a_group_counts_as_often_as_it_has_members() {
     let links = [("a r", ""), ("r s", ", count = 3"), ("r m", ", delay = \"0.5ms\""), ("s b", "")];
-    // Over m it is as long in time and one link longer, so it is no path of equal cost.
+    // The path over m has the same delay and one more link, so it is not of equal cost.
     let longer = network(&links, &flows(2)).replacen("delay = \"1ms\", delay", "delay", 1);
     let longer = longer + "link.m-s = { from = \"m\", to = \"s\", rate = \"12Mbit\", delay = \"0.5ms\" }";
     assert!(load(&longer).flows[0].path.equal.is_none());

@@ -22,7 +22,7 @@ fn entitlements_follow_weights_and_guarantees_and_the_scenario_as_it_moves() {
     let late = with_flow(&format!("{flow}\nstart = \"0.5s\""));
     assert_eq!(late.entitlements(), Some(vec![Rate::from_kbit(1_500), Rate::from_kbit(2_500)]));
     let change = "\n[[change]]\nat = \"0.5s\"\nset = \"link.bottleneck.rate\"\nto = \"1Mbit\"";
-    // From 0.5 s on the guarantees of 1 Mb/s each have half of a link of 1 Mb/s.
+    // From 0.5 s on the guarantees of 1 Mb/s each get half of a link of 1 Mb/s.
     let slow = with_flow(&format!("{flow}{change}")).entitlements();
     assert_eq!(slow, Some(vec![Rate::from_kbit(1_750), Rate::from_kbit(2_750)]));
 }

@@ -1,4 +1,5 @@
-//! What flows are due over time: pieces worked out by hand, the same as before where nothing changes, and bounds.
+//! Entitlements over time: pieces computed by hand, equality with a single allocation if nothing changes, and
+//! bounds.
 
 use apportion_core::fairness::{Claim, max_min};
 use apportion_core::units::{Bytes, Rate, Time};
@@ -25,7 +26,7 @@ fn due(scenario: &Scenario) -> Due {
     scenario.due(&scenario.expected_activity(), Time::ZERO, scenario.stop).unwrap()
 }
 
-/// The rates of a flow in Mb/s, with the seconds from when on they hold.
+/// The rates of a flow in Mb/s, with their start times in seconds.
 fn rates(due: &Due, flow: usize) -> Vec<(f64, f64)> {
     let all = due.rates(flow).into_iter();
     all.map(|(from, rate)| (from.as_secs_f64(), rate.as_mbit_f64())).collect()
@@ -42,12 +43,12 @@ fn a_flow_that_joins_and_leaves_is_due_its_share_meanwhile() {
     assert_eq!(rates(&due, 0), [(0.0, 20.0), (11.0, 15.0), (31.0, 20.0)]);
     assert_eq!(rates(&due, 1), [(11.0, 5.0), (31.0, 0.0)]);
     assert_eq!(due.pieces(), 3);
-    // 1 s at 20 and 2 s at 15 Mb/s; exactly, also where a limit cuts a piece.
+    // 1 s at 20 and 2 s at 15 Mb/s; exactly, even if a limit cuts a piece.
     assert_eq!(megabits(&due, 0, 10, 13), 50.0);
     assert_eq!((megabits(&due, 1, 0, 11), megabits(&due, 1, 0, 40)), (0.0, 100.0));
     let nanosecond = due.amount(1, Time::from_nanos(11_000_000_000), Time::from_nanos(11_000_000_001));
     assert_eq!(nanosecond.bits(), 0.005);
-    // Nothing is due outside.
+    // The amount outside is zero.
     assert!(due.amount(0, Time::from_secs(40), Time::from_secs(50)).is_zero());
     assert!(due.amount(7, Time::ZERO, Time::from_secs(50)).is_zero());
 }
@@ -62,14 +63,14 @@ fn a_link_that_slows_down_and_recovers() {
     assert_eq!(due.pieces(), 3, "a delay changes nothing");
     // 30 s at 10 and 10 s at 2.5 Mb/s.
     assert_eq!(it.entitlements().unwrap(), [Rate::from_kbit(8_125); 2]);
-    // An outage: nothing is due.
+    // During an outage the entitlement is zero.
     let it = two("flow.a = { }\nchange = [{ at = \"10s\", set = \"link.x.rate\", to = \"0bit\" }]");
     assert_eq!(rates(&self::due(&it), 0), [(0.0, 20.0), (10.0, 0.0)]);
 }
 
 #[test]
 fn guarantees_that_no_longer_fit_are_reduced_in_proportion() {
-    // 9 + 6 of 20 Mb/s leave 5, 2.5 each. Of 5 Mb/s they get 3 : 2.
+    // 9 + 6 of 20 Mb/s leave 5, 2.5 each. They get 5 Mb/s by 3 : 2.
     let it = two("flow.a = { guarantee = \"9Mbit\" }\nflow.b = { guarantee = \"6Mbit\" }\nflow.c = { }\n\
         change = [{ at = \"10s\", set = \"link.x.rate\", to = \"5Mbit\" }, { at = \"20s\", set = \"flow.b.guarantee\", to = \"1Mbit\" }, \
         { at = \"20s\", set = \"link.x.rate\", to = \"10Mbit\" }]");
@@ -94,7 +95,7 @@ fn tickets_and_weights_and_rates_of_sources_change() {
     assert_eq!(rates(&due(&it), 0), [(0.0, 15.0), (10.0, 10.0)]);
     let it = two("flow.a = { }\nflow.b = { }\nchange = [{ at = \"10s\", set = \"flow.b.weight\", to = 4 }]");
     assert_eq!(rates(&due(&it), 1), [(0.0, 10.0), (10.0, 16.0)]);
-    // What a source leaves is for the others.
+    // The rest that a source leaves goes to the others.
     let it = scenario(
         "seed = 3\nstop = \"40s\"\nlink.x = { from = \"n\", to = \"m\", rate = \"20Mbit\", delay = \"7ms\" }\n\
         flow.a = { from = \"n\", to = \"m\", tcp = \"rfc\" }\n\
@@ -146,7 +147,7 @@ fn sources_that_come_and_go() {
             at(4, Wants::Bursts(1)),
             at(5, Wants::Bursts(0)),
         ],
-        // Two transfers, of which the first ends at 3 s.
+        // Two transfers, the first of which ends at 3 s.
         vec![at(2, Wants::Everything(2)), at(3, Wants::Everything(1)), at(8, Wants::Nothing)],
     ];
     let due = it.due(&activity, Time::ZERO, it.stop).unwrap();
@@ -161,7 +162,7 @@ fn sources_that_come_and_go() {
     close(0, &[(0.0, 10.0), (1.0, 20.0), (2.0, third), (3.0, 10.0), (4.0, third), (5.0, 10.0), (8.0, 20.0)]);
 }
 
-/// As many transfers over one link between `hosts` pairs of hosts, each 3 s long, one every 2 ms.
+/// `count` transfers over one link between `hosts` pairs of hosts, each 3 s long, one every 2 ms.
 fn transfers(count: usize, hosts: usize) -> (Scenario, Vec<Vec<Phase>>) {
     let it = scenario(&format!(
         "seed = 3\nstop = \"40s\"\n\
@@ -177,16 +178,17 @@ fn transfers(count: usize, hosts: usize) -> (Scenario, Vec<Vec<Phase>>) {
 
 #[test]
 fn ten_thousand_transfers_take_no_quadratic_time() {
-    // Some 1,500 at a time, all alike: a piece each time one comes or goes, of one class. Together they have the link.
+    // Some 1,500 at a time, all equal: a piece for each arrival or departure, with one class. Together they
+    // get the whole link.
     let (it, activity) = transfers(10_000, 10);
     let due = it.due(&activity, Time::ZERO, it.stop).unwrap();
     assert!(due.pieces() <= 20_001, "{}", due.pieces());
     let total: f64 = (0..it.flows.len()).map(|flow| due.amount(flow, Time::ZERO, it.stop).bits()).sum();
     assert!((total / 20e6 - 22.998).abs() < 1e-6, "{total}");
-    // Every flow with links of its own, on which it is alone: they limit none, so all are still alike.
+    // Every flow has links of its own, which limit none, so all flows are still equal.
     let (it, activity) = transfers(1_000, 1_000);
     assert!(it.due(&activity, Time::ZERO, it.stop).unwrap().pieces() <= 2_001);
-    // All of different weights: 1,500 classes in each of 20,000 pieces are too many.
+    // All weights differ: 1,500 classes in each of 20,000 pieces are too many.
     let (mut it, activity) = transfers(10_000, 10);
     for (k, flow) in it.flows.iter_mut().enumerate() {
         flow.weight = apportion_core::units::Weight::new(1.0 + k as f64).unwrap();
@@ -224,7 +226,7 @@ fn network(flows: &[Drawn]) -> Scenario {
     scenario(&text)
 }
 
-/// One allocation with a claim for each flow: what was computed before entitlements were a function of time.
+/// One allocation with a claim for each flow, without a function of time.
 fn constant(it: &Scenario) -> Vec<Rate> {
     let capacities: Vec<f64> = it.links.iter().map(|link| link.rate.as_bit() as f64).collect();
     let claims: Vec<Claim> = it
@@ -277,7 +279,7 @@ proptest! {
             for (link, at) in it.links.iter().zip(0u32..) {
                 let crossing = (0..it.flows.len()).filter(|&flow| it.flows[flow].path.contains(&LinkId(at)));
                 let total: f64 = crossing.map(|flow| due.amount(flow, from, to).bits()).sum();
-                // What the link carries meanwhile.
+                // The capacity of the link over this time.
                 let mut steps = vec![(Time::ZERO, link.rate)];
                 steps.extend(it.changes.iter().filter_map(|change| match change.to {
                     Setting::LinkRate(id, rate) if id == LinkId(at) => Some((change.at, rate)),

@@ -1,4 +1,4 @@
-//! Every file in `scenarios/` loads, says what it is, and survives its canonical text.
+//! Every file in `scenarios/` loads, has a title and comments, and survives its canonical text.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,8 @@ use apportion_core::units::Rate;
 use apportion_scenario::model::Scenario;
 use apportion_scenario::{Suite, load};
 
-/// Those for all users, then those that compare the simulator with Linux, those of docs/choosing.md, and those with plans.
+/// Files for all users, then those that compare the simulator with Linux, those of docs/choosing.md, and
+/// those with plans.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = |folder: PathBuf| {
@@ -82,7 +83,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
         });
         assert!(suite.points.len() > 1, "{}: an example compares disciplines", path.display());
-        // What is due by classes is not known.
+        // Entitlements by classes are unknown.
         let with_classes =
             |queue: &DisciplineParams| queue.classes().is_some_and(|classes| classes.leaves.len() > 1);
         let is_known = |scenario: &Scenario| scenario.links.iter().all(|link| !with_classes(&link.queue));
@@ -91,7 +92,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
         let entitled = known.all(|scenario| scenario.hashed(1).is_some_and(|of| of.entitlements().is_some()));
         assert!(entitled, "{}: every flow is entitled to something", path.display());
         let again = load(&suite.canonical, &path, &[], &|path| std::fs::read(path)).unwrap();
-        // Labels may be longer there, since it spells out the defaults that distinguish alternatives.
+        // Labels may be longer there, because it spells out the defaults that distinguish alternatives.
         let scenarios = |suite: &Suite| -> String {
             suite.points.iter().map(|point| format!("{:?}\n", point.scenario)).collect()
         };
@@ -112,8 +113,8 @@ fn the_quickstart_compares_four_queues() {
     assert_eq!(entitlements, [Rate::from_bit(909_091); 11]);
 }
 
-/// Papers simulated with ns-2, whose hosts take no time unless `overhead_` is set, and so did the formulas. Folders `KEY-stress` are
-/// about the defaults.
+/// Papers used ns-2, whose hosts take no time unless `overhead_` is set, and formulas, with the same
+/// assumption. Folders `KEY-stress` test the defaults.
 #[test]
 fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_papers_their_preset() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,5 +1,5 @@
-//! Configurations of gateways: what they say is read and printed back; what they may not say is refused with
-//! its line and a mend.
+//! Configurations of gateways: valid ones are read and printed back; invalid ones are refused with the line
+//! and a mend.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn the_canonical_text_is_the_same_configuration() {
         assert_eq!(again, config, "{}", config.canonical());
         assert_eq!(again.canonical(), config.canonical());
     }
-    // Everything that the file sets is there, in its own words or those of the one way to write it.
+    // Everything that the file sets is there, as written or in canonical form.
     let canonical = load(EVERYTHING).canonical();
     for line in [
         "flows = 1000",
@@ -341,7 +341,7 @@ fn a_rate_that_follows_the_link_is_read_and_has_bounds() {
     ] {
         refused(&with(keys), line, expected);
     }
-    // What is promised must fit into the lowest rate.
+    // Guarantees must fit into the lowest rate.
     let promised = with("rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"2Mbit\"\nqueue = \"mcsfq\"\n");
     let text = format!("{promised}[[rule]]\ndirection = \"up\"\nguarantee = \"3Mbit\"\n");
     assert!(error(&text).contains("2Mbit"), "{}", error(&text));
@@ -385,7 +385,7 @@ fn all_errors_are_reported_at_once() {
     assert!(errors[0].starts_with("dir/x.toml:1: not valid TOML: "), "{errors:?}");
 }
 
-/// Whether it loads. Panics where the loader breaks a promise.
+/// Whether it loads. Panics if the loader breaks its contract.
 fn survives(text: &str) -> bool {
     match try_load(text) {
         Ok(config) => {

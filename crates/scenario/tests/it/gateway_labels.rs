@@ -1,4 +1,4 @@
-//! What keys of a gateway's configuration about labels and tickets must agree on.
+//! Consistency of a gateway's keys about labels and tickets.
 
 use crate::common::gateway::{error, load, minimal, try_load};
 
@@ -72,7 +72,8 @@ fn what_acknowledgements_bring_comes_and_goes_in_the_other_direction() {
     let down = |labels: &str| format!("down.labels = {{ {labels} }}\n");
     let [both, reads, writes] = ["reads = true, writes = true", "reads = true", "writes = true"].map(down);
     for (up, down, rule) in [
-        // At the sink they are written on what goes down; nearer to the source they are taken from there.
+        // At the sink they are written on packets that go down; nearer to the source they are read from
+        // there.
         ("", &*writes, "direction = \"up\"\nack_tickets = 5"),
         ("labels.writes = true", &reads, "direction = \"up\"\nmark = \"tickets\""),
         ("queue = \"tred\"", &reads, "direction = \"up\"\nmark = \"tickets\""),

@@ -1,4 +1,4 @@
-//! What a reload of a gateway's configuration changes, and what it cannot.
+//! Changes of a gateway's configuration by a reload, and changes that it refuses.
 
 use apportion_scenario::gateway::{Direction, Setting};
 

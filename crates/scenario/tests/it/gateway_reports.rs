@@ -1,4 +1,4 @@
-//! What keys of a gateway's configuration about reports must agree on.
+//! Consistency of a gateway's keys about reports.
 
 use apportion_core::aqm::sffc::Trust;
 

@@ -1,4 +1,4 @@
-//! What the rules of a gateway's configuration mean, and which are refused.
+//! Rules of a gateway's configuration: their meaning, and refusals.
 
 use apportion_core::units::Rate;
 use apportion_scenario::gateway::Direction;
@@ -187,7 +187,7 @@ fn rules_that_never_decide_and_names_that_are_taken_are_refused() {
         "rule[2]: it never applies: rule[1], `rule 1`, comes first and matches all of that; write it before \
          that one, or leave it out",
     );
-    // What holds in one direction leaves the other.
+    // A rule of one direction does not affect the other.
     load(&rules("direction = \"up\"", "direction = \"down\""));
     load(&rules("direction = \"up\"", ""));
     load(&rules("from = \"10.1.0.0/16\"", "from = \"10.0.0.0/8\""));

@@ -1,8 +1,8 @@
-//! What a gateway is warned of, and what it is not.
+//! Warnings about a gateway's configuration, and configurations without warnings.
 
 use crate::common::gateway::{load, minimal};
 
-/// What is said of a file with this queue `up`, this one `down` and these rules.
+/// The warnings about a file with these queues `up` and `down` and these rules.
 fn warnings(up: &str, down: &str, rules: &str) -> Vec<String> {
     load(&minimal(&format!("down.queue = {down}"), &format!("queue = {up}"), rules)).warnings()
 }
@@ -50,7 +50,7 @@ fn keys_of_rules_that_no_queue_heeds_are_named() {
     for queue in ["\"ramp\"", "\"cake\""] {
         assert_eq!(warnings(queue, DRR, &class), [""; 0]);
     }
-    // Whose tins go by DSCP knows no classes.
+    // Tins by DSCP do not use classes of flows.
     let tins = "{ kind = \"cake\", tins = \"diffserv4\" }";
     assert_eq!(
         warnings(tins, DRR, &class),

@@ -1,4 +1,5 @@
-//! Graphs in files: the names of nodes, what edges and nodes say of links, and what is said of the rest.
+//! Graphs in files: the names of nodes, attributes of edges and nodes as keys of links, and notes on the
+//! rest.
 
 use std::path::Path;
 
@@ -43,7 +44,7 @@ fn nodes_of_the_same_label_have_their_id_added() {
                  edge [ source 0 target 7 ] edge [ source 7 target 8 ] edge [ source 8 target 9 ]";
     let scenario = gml(BOTH, graph, ["BBN", "BBN (7)"]);
     assert_eq!(nodes(&scenario), ["3", "3 (4)", "5", "BBN", "BBN (7)", "BBN (8)", "BBN (8) (8)"]);
-    // The one that is written so keeps its name, wherever it stands.
+    // The node with this written name keeps it, wherever it stands.
     let names: Vec<_> = scenario.links.iter().map(|link| link.name.as_str()).collect();
     assert!(names.contains(&"BBN (8) (8)-BBN (8)") && names.contains(&"BBN-BBN (7).back"), "{names:?}");
     assert_eq!(
@@ -85,17 +86,17 @@ fn an_edge_says_more_than_the_scenario() {
     };
     let ms = Span::from_millis;
     assert_eq!(of(""), (Rate::from_mbit(10), ms(1), 0.0, None));
-    // Shadow.
+    // Attributes of Shadow.
     assert_eq!(
         of("bandwidth \"100 Mbit\" latency \"50 ms\" packet_loss 0.02 jitter \"3 ms\""),
         (Rate::from_mbit(100), ms(50), 0.02, Some(ms(3)))
     );
-    // Ours come first.
+    // Our own names take precedence.
     assert_eq!(
         of("bandwidth \"1Mbit\" latency \"2ms\" packet_loss 0.5 rate \"3Mbit\" delay \"4ms\" loss \"5%\""),
         (Rate::from_mbit(3), ms(4), 0.05, None)
     );
-    // The Topology Zoo.
+    // Attributes of the Topology Zoo.
     let rate = |attributes: &str| of(attributes).0;
     assert_eq!(
         rate("LinkSpeed \"1\" LinkSpeedUnits \"G\" LinkSpeedRaw 1000000000.0"),
@@ -142,7 +143,7 @@ fn nodes_give_what_neither_edges_nor_the_scenario_do() {
     let ms = 1e3 * angle * 6_371.008_8 / (299_792.458 * 2.0 / 3.0);
     assert!((ms - 29.21).abs() < 0.01 && (1e3 * there.delay.as_secs_f64() - ms).abs() < 1e-4, "{ms}");
     assert_eq!(there.delay, back.delay);
-    // The smaller of what one can send and the other receive.
+    // The smaller of one end's sending and the other's receiving rate.
     assert_eq!((there.rate, back.rate), (Rate::from_mbit(20), Rate::from_mbit(5)));
     assert_eq!(
         scenario.warnings()[..2],
@@ -157,7 +158,7 @@ fn nodes_give_what_neither_edges_nor_the_scenario_do() {
     assert_eq!(kind(link(&scenario, "A-B")), (Rate::from_mbit(10), Span::from_millis(1), 0.0, None));
     let unused = "attributes in `g` that are not used: of nodes Latitude, Longitude, host_bandwidth_down, host_bandwidth_up";
     assert_eq!(scenario.warnings()[0], unused);
-    // Only one of two nodes is somewhere.
+    // Only one of two nodes has coordinates.
     let nowhere = graph.replacen("Latitude 48.8566", "", 1);
     assert_eq!(
         try_load("gml", "", format!("graph [ {nowhere} ]").as_bytes(), ["A", "B"]).unwrap_err(),

@@ -1,10 +1,10 @@
-//! The canonical text says what a scenario leaves out.
+//! The canonical text contains values that a scenario leaves out.
 
 use crate::common::{self, suite, survives};
 
 const DEEP: &str = r#"{ kind = "fifo", drop = "tail", limit = "1000p" }"#;
 
-/// A dumbbell with these keys of its bottleneck, and this before its flow.
+/// A dumbbell with these keys of its bottleneck, and `more` before its flow.
 fn dumbbell(bottleneck: &str, more: &str) -> String {
     format!(
         "seed = 1\nstop = \"9s\"\n[topology]\nkind = \"dumbbell\"\npairs = 1\n\

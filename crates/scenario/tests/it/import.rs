@@ -1,4 +1,5 @@
-//! What other programs are configured with, imported and loaded: the model has the same rates, delays, losses, addresses and queues.
+//! Configurations of other programs, imported and loaded: the model has the same rates, delays, losses,
+//! addresses and queues.
 
 use std::path::Path;
 
@@ -103,9 +104,9 @@ fn delays_of_netem_are_around_their_mean() {
     let jitter = own.jitter.as_ref().unwrap();
     assert_eq!((jitter.max, jitter.distribution), (Span::from_millis(40), JitterDistribution::Uniform));
     assert!(jitter.reorder && notes.is_empty(), "{notes:?}");
-    // With a rate it sends in order.
+    // With a rate netem sends in order.
     assert!(!link(&netem("netem delay 100ms 20ms rate 1mbit").0, "e").jitter.as_ref().unwrap().reorder);
-    // None is below 0.
+    // Delays are never negative.
     let (scenario, notes) = netem("netem delay 5ms 10ms");
     let own = link(&scenario, "e");
     assert_eq!((own.delay, own.jitter.as_ref().unwrap().max), (Span::ZERO, Span::from_millis(10)));
@@ -186,7 +187,7 @@ fn a_shaper_above_netem_is_the_rate_of_the_link() {
         own.queue,
         apportion_scenario::queue::from_text("{ kind = \"fifo\", limit = \"800p\" }").unwrap()
     );
-    // Without a rate of its own netem lets packets overtake, and only what comes in is the other direction.
+    // Without a rate of its own netem lets packets overtake, and only ingress is the other direction.
     assert!(own.jitter.as_ref().unwrap().reorder);
     assert_noted(&notes, &["s:1: tbf: a burst of 4000 B", "s:3: a filter"]);
 }
@@ -206,7 +207,7 @@ fn cake_keeps_its_parameters() {
         link(&scenario, "e").queue.charge(Bytes::new(1_500), Bytes::ZERO).unwrap().get()
     };
     assert_eq!(charge("cake bandwidth 20Mbit pppoe-ptm ether-vlan"), 1_558);
-    // Layers add up in any order, but for `conservative` and a number.
+    // Layers add up in any order, except for `conservative` and a number.
     assert_eq!(charge("cake bandwidth 20Mbit ether-vlan ethernet"), 1_542);
     assert_eq!(charge("cake bandwidth 20Mbit overhead 44 docsis"), 1_562);
     assert_eq!(charge("cake bandwidth 20Mbit docsis overhead 44"), 1_544);
@@ -244,7 +245,7 @@ fn what_tc_shows_is_read_like_its_commands() {
     let command = netem("netem delay 50ms 5ms loss 1% rate 10mbit").0;
     let [shown, written] = [link(&scenario, "eth0"), link(&command, "e")];
     assert_eq!((&shown.loss, shown.delay, &shown.queue), (&written.loss, written.delay, &written.queue));
-    // A class has no more than those above it.
+    // A class gets no more than its ancestors.
     assert_eq!(link(&scenario, "eth3").rate, Rate::from_mbit(11));
     let fq_codel = "{ kind = \"fq_codel\", limit = \"10240p\", memory_limit = \"32MiB\", classify = \"hashed\", flows = 1024 }";
     assert_eq!(link(&scenario, "eth2").queue, apportion_scenario::queue::from_text(fq_codel).unwrap());
@@ -337,14 +338,14 @@ fn circuits_of_libreqos_become_plans() {
     let lines: Vec<String> =
         all.plans.unwrap().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
     assert!(lines.contains(&"North,Site,,250Mbit,50Mbit,,".to_owned()), "{lines:?}");
-    // Above its part the minimum counts; below it stands aside.
+    // A minimum above the share counts; one below it is left out.
     let mill = "100,North,192.0.2.10 2001:db8:10::/48,250Mbit,50Mbit,200Mbit,40Mbit";
     let bakery = "101,North,192.0.2.64/28 192.0.2.80 2001:db8:11::/48 192.0.2.81,100Mbit,20Mbit,,";
     assert!(lines.contains(&mill.to_owned()) && lines.contains(&bakery.to_owned()), "{lines:?}");
     let (config, notes) = gateway(&files, &options);
     assert_eq!((config.inside.as_str(), config.outside.as_str()), ("eth1", "eth0"));
     assert_eq!((config.up.rate, config.down.rate), (Rate::from_mbit(190), Rate::from_mbit(900)));
-    // Less is meant to be assured to those without a circuit.
+    // Addresses without a circuit are assured less on purpose.
     assert!(config.warnings().iter().all(|it| it.contains("`others`")), "{:?}", config.warnings());
     let names: Vec<&str> = config.customers.iter().map(|customer| customer.name.as_str()).collect();
     assert!(["100", "101", "102", "103", "others"].iter().all(|name| names.contains(name)), "{names:?}");
@@ -391,7 +392,7 @@ fn what_libreqos_promises_too_much_is_named() {
             "d.csv:1: 5 minimums are at most the part",
         ],
     );
-    // `others` takes packets without a customer, so that the circuit has another name.
+    // `others` takes packets without a customer, so the circuit gets another name.
     assert!(config.customers.iter().any(|customer| customer.name == "others-2"), "{:?}", config.customers);
 }
 

@@ -1,4 +1,4 @@
-//! What is not imported is refused with its place and a mend.
+//! Text that cannot be imported is refused with its place and a mend.
 
 use apportion_scenario::import::{File, Kind, Options, import};
 

@@ -1,4 +1,4 @@
-//! The key `isolate` of queues: what it is read as, and what contradicts it.
+//! The key `isolate` of queues: its values, and contradictions.
 
 use std::path::Path;
 

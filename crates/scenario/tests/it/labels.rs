@@ -1,4 +1,4 @@
-//! Paths on which every packet would be dropped for want of a label are refused.
+//! Paths on which every packet would be dropped for lack of a label are refused.
 
 use crate::common::{errors, scenario};
 
@@ -79,7 +79,7 @@ fn acknowledgements_are_packets_that_need_a_label_too() {
         refused.len() == 1 && refused[0].contains("flow.f: its acknowledgements reach link `x.back` without"),
         "{refused:?}"
     );
-    // Datagrams have none.
+    // Datagrams have no acknowledgements.
     scenario(&text([PLAIN; 3], [CORE, PLAIN, PLAIN], UDP, ""));
 }
 

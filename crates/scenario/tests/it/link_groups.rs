@@ -1,4 +1,4 @@
-//! Groups of equal links: what they expand to, which member a connection takes, and what flows are due then.
+//! Groups of equal links: their expansion, the choices of connections, and entitlements.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn load(text: &str) -> Scenario {
     try_load(text).unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
-/// `members` links of 12 Mb/s between two routers, with what else the link says, and these tables.
+/// `members` links of 12 Mb/s between two routers, with other keys of the link, and these tables.
 fn network(members: u32, link: &str, rest: &str) -> String {
     format!(
         "seed = 1\nstop = \"9s\"\n\
@@ -29,7 +29,7 @@ fn flows(count: u32) -> String {
     format!("flow.f = {{ count = {count}, from = \"a\", to = \"b\", tcp = \"rfc\" }}")
 }
 
-/// The names of the links on a way.
+/// The names of the links on a path.
 fn names<'a>(scenario: &'a Scenario, way: &[LinkId]) -> Vec<&'a str> {
     way.iter().map(|id| scenario.links[id.index()].name.as_str()).collect()
 }
@@ -51,7 +51,7 @@ fn chi_square(counts: &[u64]) -> f64 {
     counts.iter().map(|&count| (count as f64 - mean).powi(2) / mean).sum()
 }
 
-// The model
+// The model.
 
 #[test]
 fn a_count_makes_equal_links_in_both_directions() {
@@ -171,7 +171,7 @@ fn what_a_group_cannot_do_is_refused_by_name() {
     refused(2, "", &twice, "x.toml:7: link.\"core.2\": there are two links of this name; rename one");
 }
 
-// The hash
+// The hash.
 
 #[test]
 fn members_have_equal_parts_of_many_flows() {
@@ -207,11 +207,12 @@ fn seeds_choose_anew_and_so_do_connections() {
     for counts in counts {
         assert!(chi_square(&counts) < 16.27, "{counts:?}");
     }
-    // And again the same.
+    // The choice is deterministic.
     assert_eq!(members(&scenario, flow, 7), members(&scenario, flow, 7));
 }
 
-/// Of each of the k^n ways in which `flows` can choose among `links`, the number of flows on the fullest link.
+/// The number of flows on the fullest link, for each of the k^n ways in which `flows` can choose among
+/// `links`.
 fn fullest(flows: u32, links: u32) -> Vec<u32> {
     let all = 0..links.pow(flows);
     all.map(|choices| {
@@ -250,7 +251,7 @@ fn flows_collide_and_are_due_what_the_birthday_problem_says() {
             (all_apart - none).abs() < 1e-12 && (apart - none).abs() <= band,
             "{apart} for {none} ± {band}"
         );
-        // The flow on the fullest link has its rate over the number of flows there.
+        // The flow on the fullest link gets its rate over the number of flows there.
         let (mean, band) = expected(&|most| 12.0 / f64::from(most));
         assert!((worst - mean).abs() < band, "{worst} for {mean} ± {band}");
     }

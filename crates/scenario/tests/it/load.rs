@@ -1,4 +1,4 @@
-//! What scenario files mean, and what is said of those that mean nothing.
+//! Scenario files: their meaning, and refusals.
 
 mod refusals;
 mod sizes;
@@ -31,7 +31,7 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A capture of raw IP, of packets of these sizes, each cut to nothing.
+/// A capture of raw IP with packets of these sizes, all cut to no bytes.
 fn capture(sizes: &[u32]) -> Vec<u8> {
     let head = [0xa1b2_c3d4, 2 | (4 << 16), 0, 0, 4, 101];
     let records = sizes.iter().flat_map(|&size| [1, 0, 0, size]);
@@ -185,7 +185,7 @@ fn an_unreachable_destination_names_flow_and_ends() {
             "dir/x.toml:9: flow.f.return_path: flow `f`: no path leads from `b` to `a`; add a link between them"
         ]
     );
-    // Datagrams do not have to come back.
+    // Datagrams need no return path.
     let udp = text("source = { kind = \"cbr\", rate = \"1Mbit\" }");
     assert!(scenario(&udp).flows[0].back.is_empty());
     assert_eq!(
@@ -364,7 +364,7 @@ fn sources_read_their_files() {
         ]
     );
     assert_eq!(errors(&text("kind = \"replay\", file = \"frames.txt\"")).len(), 1);
-    // Datagrams without payload, and nothing else.
+    // Datagrams without payload only.
     let bare = scenario(&text("kind = \"replay\", file = \"bare.pcap\""));
     let Source::Replay { packets } = &bare.flows[0].source else { panic!() };
     assert_eq!(packets.iter().map(|(_, size)| size.get()).collect::<Vec<_>>(), [28, 28]);
@@ -399,7 +399,7 @@ fn a_stream_belongs_to_one_flow() {
     let group = "[flow.tcp]\ncount = 2\nfrom = \"l2\"\nto = \"r2\"\ntcp = \"rfc\"\n";
     assert_eq!(streams(&with(group)), ["tcp.1", "tcp.2", "udp"]);
     assert_eq!(streams(&with(&format!("{group}stream = \"bulk\""))), ["bulk.1", "bulk.2", "udp"]);
-    // A name that another flow gave up is free.
+    // A name that another flow no longer uses is free.
     assert_eq!(
         streams(&with(
             "stream = \"x\"\n[flow.y]\nfrom = \"l2\"\nto = \"r2\"\ntcp = \"rfc\"\nstream = \"udp\""

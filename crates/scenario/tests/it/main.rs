@@ -1,4 +1,4 @@
-//! What scenario files and configurations of gateways mean, and what is said of those that mean nothing.
+//! Scenario files and configurations of gateways: their meaning, and refusals.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

@@ -1,5 +1,5 @@
-//! The corpus of the fuzzer and the examples, cut and changed: nothing panics, whatever is refused is refused
-//! with a reason, and whatever loads survives its canonical text.
+//! The corpus of the fuzzer and the examples, cut and changed: nothing panics, every refusal has a reason,
+//! and every text that loads survives its canonical text.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
     files.iter().map(read).collect()
 }
 
-/// Whether it loads. Panics where the loader breaks a promise.
+/// Whether it loads. Panics if the loader breaks its contract.
 fn try_load(text: &str, file: &[u8]) -> bool {
     let read = |_: &Path| Ok(file.to_vec());
     match load(text, Path::new("m.toml"), &[], &read) {
@@ -52,7 +52,7 @@ fn try_load(text: &str, file: &[u8]) -> bool {
 #[test]
 fn the_corpus_holds_files_that_load_and_files_that_do_not() {
     let loaded = corpus().iter().filter(|(text, file)| try_load(text, file)).count();
-    // All but odd.toml.
+    // All except odd.toml.
     assert_eq!(loaded, corpus().len() - 1);
 }
 
@@ -67,7 +67,7 @@ fn cut_files_do_not_panic() {
     }
 }
 
-/// What replaces a piece of a line: things that mean something elsewhere.
+/// Replacements for a piece of a line, which are valid elsewhere.
 const PIECES: [&str; 24] = [
     "0",
     "-1",
@@ -110,7 +110,7 @@ fn changed_files_do_not_panic() {
                     1 => _ = lines.remove(one),
                     2 => lines.insert(one, lines[other].clone()),
                     _ => {
-                        // Change what stands between two blanks.
+                        // Changes the text between two blanks.
                         let words: Vec<String> = lines[one].split(' ').map(str::to_owned).collect();
                         let word = below(words.len());
                         let piece = PIECES[below(PIECES.len())];
@@ -124,7 +124,7 @@ fn changed_files_do_not_panic() {
             if try_load(&lines.join("\n"), &file) { loaded += 1 } else { refused += 1 }
         }
     }
-    // Neither side may be starved, or the test shows nothing.
+    // Both sides must be large enough, or the test proves nothing.
     assert!(loaded > 200 && refused > 200, "{loaded} loaded, {refused} refused");
 }
 

@@ -20,7 +20,7 @@ weber,  north,  192.0.2.0/24,              50Mbit,  5Mbit,  ,
 others, south,  ,                          ,        ,       ,
 ";
 
-/// Each class: its name, what it is assured, and its ceiling, in Mbit/s.
+/// Each class: its name, its assured rate, and its ceiling, in Mbit/s.
 fn classes(queue: &DisciplineParams) -> Vec<(String, f64, f64)> {
     let DisciplineKind::Htb(htb) = &queue.kind else { panic!("{:?}", queue.kind) };
     let mbit = |rate: Rate| (rate.as_bit() as f64 / 1e4).round() / 1e2;
@@ -52,7 +52,8 @@ const DOWN: &str = "{ kind = \"htb\", discipline = \"fq_codel\", plans = \"down\
 #[test]
 fn classes_have_ceilings_and_what_their_parents_are_assured_in_proportion() {
     let suite = scenario(PLANS, DOWN).unwrap();
-    // The masts want 160 of 100. North has 50: smith 20, the others 30 as 80 to 50, since a ceiling is at most the parent's.
+    // The masts want 160 of 100. North has 50: smith 20, the others 30 as 80 to 50, because a ceiling is at
+    // most the parent's.
     let down = expected(&[
         ("site", 100.0, 100.0),
         ("north", 50.0, 80.0),
@@ -209,7 +210,7 @@ fn a_gateway_finds_customers_by_their_addresses() {
     assert_eq!(classes(&config.down.queue.params)[3], ("smith".to_owned(), 20.0, 50.0));
     let rates = config.plan_rates();
     assert!(rates.contains("\nsmith: down 20Mbit to 50Mbit, up 2Mbit to 10Mbit\n"), "{rates}");
-    // Its canonical text names the file and the direction where the classes are, and loads back.
+    // Its canonical text names the file and the direction in place of the classes, and loads back.
     let canonical = config.canonical();
     assert!(
         canonical.contains("plans = \"plans.csv\"\n") && canonical.contains("plans = \"up\""),
@@ -220,7 +221,7 @@ fn a_gateway_finds_customers_by_their_addresses() {
     let mut expected = config.clone();
     expected.title.clone_from(&again.title);
     assert_eq!(again, expected);
-    // Without a class for the others their packets would be lost.
+    // Without a class for others their packets would be lost.
     let problems = gateway(&folder, &PLANS.replace("others, ", "rest,   "), "").unwrap_err();
     assert!(problems[0].contains("add a line `others` to the file of plans"), "{problems:?}");
     assert!(read_file(&folder.join("plans.csv")).is_ok());
@@ -282,7 +283,7 @@ fn of_many_changes_the_first_are_said_and_how_many_more_there_are() {
     let (lines, text) = (difference.changes.len(), difference.to_string());
     assert!(lines == 77 && text.starts_with("plans: c0.down: 50Mbit -> 60Mbit\nplans: c1.down: "), "{text}");
     assert!(text.lines().count() == 41 && text.ends_with("\nand 37 more\n"), "{text}");
-    // Classes that are written out are one value, of which only what differs is said.
+    // Written-out classes are one value, of which only the difference is printed.
     let classes = |rate: u32| {
         let all: Vec<_> = (0..500)
             .map(|n| format!("c{n} = {{ rate = \"{}Mbit\" }}", if n == 7 { rate } else { 50 }))

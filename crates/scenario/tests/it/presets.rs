@@ -1,4 +1,4 @@
-//! `preset`: what parameters are that nothing sets, by table and by scenario.
+//! `preset`: defaults of unset parameters, by table and by scenario.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a scenario is warned of its queues, and what it is not.
+//! Warnings about queues of a scenario, and queues without warnings.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use apportion_scenario::load;
 
 use crate::common::scenario;
 
-/// A link of 12 Mb/s with this queue, these flows, and what is left to say.
+/// A link of 12 Mb/s with this queue, these flows, and other lines.
 fn text(queue: &str, rest: &str) -> String {
     format!(
         "seed = 1\nstop = \"40s\"\nmeasure_from = \"10s\"\n\
@@ -23,7 +23,7 @@ fn tcp(name: &str, keys: &str) -> String {
     format!("flow.{name} = {{ from = \"a\", to = \"b\", tcp = \"linux\", {keys} }}\n")
 }
 
-/// One that does not answer to drops.
+/// An unresponsive flow.
 fn cbr(name: &str, rate: &str, keys: &str) -> String {
     let source = format!("source = {{ kind = \"cbr\", rate = \"{rate}\" }}");
     format!("flow.{name} = {{ from = \"a\", to = \"b\", {source}, {keys} }}\n")
@@ -94,7 +94,7 @@ fn ceilings_above_those_of_parents_are_named() {
         )
     };
     assert_eq!(warnings(&htb(""), &one), [told("ceil")]);
-    // As much as the parent, or above the link, is what one writes for no ceiling.
+    // The parent's rate, or one above the link's, is the usual way to write no ceiling.
     assert_eq!(warnings(&htb("").replace("9Mbit", "4Mbit"), &one), [""; 0]);
     assert_eq!(warnings(&htb("").replace("4Mbit", "1Gbit"), &one), [""; 0]);
     let hfsc = |limit: &str| {
@@ -144,7 +144,7 @@ fn rates_above_that_of_the_link_are_named() {
     let change =
         format!("[[change]]\nat = \"15s\"\nset = \"link.wire.queue\"\nto = {}\n", cake("13Mbit", ""));
     assert_eq!(warnings("\"cake\"", &(one.clone() + &change)), [told("bandwidth", "it")]);
-    // A second with 1000 opportunities of 1504 B and one with 500: 12.03 Mb/s at most, 9.02 in the mean.
+    // A second with 1000 opportunities of 1504 B and one with 500: at most 12.03 Mb/s, 9.02 on average.
     let recorded = |rate: &str| {
         let spread =
             |count: u32, second: u32| (0..count).map(move |at| 1_000 * second + 1 + at * 1_000 / count);
@@ -182,19 +182,19 @@ fn labels_too_narrow_for_a_share_are_named() {
     // Labels of 17 bits hold 8191 · 2^30.
     let line = told("one", 10_000_000, 8_795_019, 17, "");
     assert_eq!(of("csfq", 17, &two("0.00005", "0.00005")), [line]);
-    // What does not answer to drops sends what it sends, as far as its links carry that.
+    // An unresponsive flow sends at its rate, as far as its links carry that.
     let beside = |rate: &str| cbr("flood", rate, "weight = 0.01") + &tcp("two", "");
     let line = told("flood", 20_000, 16_106, 8, "bits = 17, or ");
     assert_eq!(of("csfq", 8, &beside("200Mbit")), [line]);
     assert_eq!(of("csfq", 8, &beside("100Mbit")), [""; 0]);
-    // In `hcsfq` the share is one of the customer's part, a third here.
+    // In `hcsfq` the share is one of the customer's share, a third here.
     let customers = |weight: &str| {
         let keys = format!("customer = \"x\", weight = {weight}");
         format!("customer.y = {{ weight = 2 }}\n{}{}", tcp("one", &keys), tcp("two", "customer = \"y\""))
     };
     assert_eq!(of("hcsfq", 8, &customers("0.02")), [told("one", 16_667, 16_106, 8, "bits = 17, or ")]);
     assert_eq!(of("hcsfq", 8, &customers("0.03")), [""; 0]);
-    // The edge writes what the core reads.
+    // The core reads the labels of the edge.
     let domain = |edge: u32, core: u32| {
         let link = |name: &str, ends: [&str; 2], role: &str, bits: u32| {
             format!(
@@ -230,8 +230,8 @@ fn tags_of_an_exchange_too_narrow_for_a_packet_are_named() {
         let text = format!("seed = 1\nstop = \"40s\"\nmeasure_from = \"10s\"\n{links}{flows}");
         scenario(&text.replace("rate = \"9Mbit\" }", source)).warnings()
     };
-    // 300,000 tickets of the link and 100,000 of `own`, for packets of 1000 B at 12 Mb/s: 267 each. Those of the flows are of another
-    // currency.
+    // 300,000 tickets of the link and 100,000 of `own`, for packets of 1000 B at 12 Mb/s: 267 each. Those of
+    // the flows are in another currency.
     let told = "packets of 1kB of flow `one` would carry 267 tickets at link `wire`, and tags of link `first` hold 255 (`exchange.bits` = \
                 8), so shares do not follow tickets; write exchange = { bits = 17 } for link `first`, or issue fewer tickets to all";
     assert_eq!(of(8, 300_000, "rate = \"9Mbit\" }"), [told]);

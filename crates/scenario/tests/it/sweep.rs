@@ -48,7 +48,7 @@ fn labels(overrides: &[(&str, &str)]) -> Vec<String> {
     with(overrides).points.into_iter().map(|point| point.label).collect()
 }
 
-/// Everything that a run would see.
+/// Everything that a run depends on.
 fn scenarios(suite: &Suite) -> String {
     suite.points.iter().map(|point| format!("{} {:?}\n", point.label, point.scenario)).collect()
 }
@@ -90,7 +90,7 @@ fn the_labels_of_an_axis_differ() {
     );
 }
 
-/// The labels of one axis, which the canonical text has as well.
+/// The labels of one axis, which are the same in the canonical text.
 fn labels_of(path: &str, values: &str) -> Vec<String> {
     labels_with(&[(path, values)])
 }
@@ -107,7 +107,8 @@ fn labels_with(overrides: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn labels_show_every_parameter_that_differs() {
     let queue = "topology.bottleneck.queue";
-    // By what it divides among, and with what policy: a discipline that is alone of its kind, too.
+    // By the unit that it divides among, and by its policy, even for a discipline that is the only one of its
+    // kind.
     assert_eq!(
         labels_of(
             queue,
@@ -122,7 +123,7 @@ fn labels_show_every_parameter_that_differs() {
         ),
         ["drr", "drr drop=codel", "drr drop=codel target=20ms"]
     );
-    // What all have alike, and what each would have without being set, is left out.
+    // Settings that all have in common, and default ones, are left out.
     assert_eq!(
         labels_of(
             queue,
@@ -249,7 +250,7 @@ fn overrides_reach_every_key() {
         suite.points[0].scenario.links.iter().find(|link| link.name == name).unwrap().clone()
     };
     assert_eq!(link(&[("link.bottleneck.rate", "5Mbit")], "bottleneck").rate, Rate::from_mbit(5));
-    // Without a path it is that of the only bottleneck.
+    // Without a path the key is that of the only bottleneck.
     assert_eq!(link(&[("rate", "5Mbit")], "bottleneck").rate, Rate::from_mbit(5));
     assert_eq!(
         link(&[("queue", "cake")], "bottleneck").queue,
@@ -416,7 +417,7 @@ fn zipped_lists_vary_together_as_one_axis() {
     let again = try_load(&suite.canonical, &[]).unwrap();
     assert_eq!(again.canonical, suite.canonical);
     assert!(scenarios(&again) == scenarios(&suite));
-    // A point is the same however it came about, so that a cache has it already.
+    // A point is the same in any sweep, so that a cache finds it.
     let alone = with(&[
         ("topology.bottleneck.rate", "10Mbit"),
         ("topology.bottleneck.queue", "red"),

@@ -1,11 +1,11 @@
-//! What flows ask for their queues: in scenarios by flow, on gateways by rule.
+//! Targets of flows for their queues: in scenarios by flow, on gateways by rule.
 
 use apportion_core::packet::FillTarget;
 use apportion_core::units::{Bytes, Span};
 
 use crate::common::{errors, gateway, suite, survives};
 
-/// A scenario whose flow has these lines, from the eleventh on.
+/// A scenario whose flow has these lines, from the eleventh line on.
 fn with(flow: &str) -> String {
     format!(
         "seed = 1\nstop = \"10s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.f]\n\

@@ -59,17 +59,17 @@ fn a_flow_is_issued_tickets_at_its_source_or_at_its_sink() {
     let group = scenario(&text("", "tickets = \"100 * i\"\ncount = 3", ""));
     let issued: Vec<_> = group.flows.iter().map(|flow| flow.tickets.unwrap().get()).collect();
     assert_eq!(issued, [100.0, 200.0, 300.0]);
-    // The same at the sinks: each member has its own, once for all of its connections.
+    // At the sinks: each member has its own tickets, once for all of its connections.
     let group = scenario(&text("", "ack_tickets = \"100 * i\"\ncount = 3\nconnections = 4", ""));
     let issued: Vec<_> =
         group.flows.iter().map(|flow| (flow.ack_tickets.unwrap().get(), flow.connections)).collect();
     assert_eq!(issued, [(100.0, 4), (200.0, 4), (300.0, 4)]);
-    // Other markers need none.
+    // Other markers need no tickets.
     let other = flow("mark = { kind = \"tsw2cm\", cir = \"1Mbit\" }");
     assert!(
         !matches!(other.mark.as_deref(), None | Some(MarkerParams::Tickets(_))) && other.tickets.is_none()
     );
-    // Without acknowledgements it marks at the edge.
+    // Without acknowledgements the marker is at the edge.
     let udp = text("", "tickets = 7\nsource = { kind = \"cbr\", rate = \"1Mbit\" }", "");
     assert!(scenario(&udp.replace("tcp = \"rfc\"", "")).flows[0].mark.is_some());
 }
@@ -94,7 +94,7 @@ fn other_way<'a>(scenario: &'a Scenario, link: &Link) -> Option<&'a str> {
 
 #[test]
 fn each_direction_of_a_link_knows_the_other_also_when_names_change_their_order() {
-    // In the order of making l2, l2.back, l10, l10.back, z, l1, l1.back; z has one direction.
+    // In the order of creation: l2, l2.back, l10, l10.back, z, l1, l1.back; z has one direction.
     let more = "[link.z]\nfrom = \"c\"\nto = \"a\"\nrate = \"1Mbit\"\ndelay = \"9ms\"\nback = false\n\
                 [link.l1]\nfrom = \"c\"\nto = \"d\"\nrate = \"1Mbit\"\ndelay = \"9ms\"\n";
     let scenario = scenario(&text("", "", more));
@@ -134,7 +134,7 @@ fn a_link_is_issued_tickets_and_exchanges_them() {
     assert_eq!((there.tickets, there.ack_tickets), (None, TicketRate::new(900.5)));
     assert_eq!((back.tickets, back.ack_tickets), (TicketRate::new(2.0), None));
     assert_eq!(there.exchange.window, Span::from_secs(1));
-    // The whole table is the other direction's own.
+    // The other direction has a whole table of its own.
     assert_eq!(back.exchange.window, Span::from_secs(5));
     assert_eq!(back.exchange.writer.format(), Format::Integer { bits: 12 });
     let plain = link(&scenario, "l10");
@@ -148,7 +148,7 @@ fn a_link_is_issued_tickets_and_exchanges_them() {
     let (there, back) = (link(&scenario, "l2"), link(&scenario, "l2.back"));
     assert_eq!((there.tickets, there.ack_tickets), (TicketRate::new(3.0), None));
     assert_eq!((back.tickets, back.ack_tickets), (None, TicketRate::new(4.0)));
-    // Tags are as wide in the other direction unless that says otherwise.
+    // Tags have the same width in the other direction unless it sets another.
     assert_eq!(back.exchange, there.exchange);
     assert_ne!(back.exchange, link(&scenario, "l10.back").exchange);
 }
@@ -164,7 +164,7 @@ fn links_of_a_topology_are_issued_tickets_by_name() {
     assert_eq!(link(&scenario, "bottleneck").exchange.writer.format(), Format::Integer { bits: 9 });
     assert_eq!(link(&scenario, "bottleneck.back").ack_tickets, TicketRate::new(5.0));
     assert_eq!(link(&scenario, "l1-left.back").ack_tickets, TicketRate::new(6.0));
-    // A direction that is changed by its name is not given one more.
+    // A direction that is changed by name does not add one more.
     assert_eq!(scenario.links.len(), 6);
 }
 
@@ -226,7 +226,7 @@ fn what_flows_are_issued_must_make_sense() {
          policing_window, policing_bound, bits, form, rounding, preset"
     );
     assert_eq!(error("tickets = 1\nmark = { bits = 3 }"), "19: flow.f.mark.bits: a tag has 4 to 17 bits");
-    // What selects in a queue selects nothing here.
+    // Keys that select in a queue are unknown here.
     assert!(
         error("tickets = 1\nmark = { drop = \"red\" }")
             .starts_with("19: flow.f.mark.drop: unknown parameter")
@@ -364,7 +364,7 @@ fn tickets_do_not_cross_a_queue_that_writes_another_label() {
     refused("back = { queue = \"csfq\" }", "ack_tickets = 1", "");
     let change = "[[change]]\nat = \"1s\"\nset = \"link.l1.queue\"\nto = \"csfq\"";
     refused("", "tickets = 1", change);
-    // Without tickets, or the other way only, there is nothing to lose.
+    // Without tickets, or only in the other direction, nothing is lost.
     scenario(&text("queue = \"csfq\"", "", ""));
     scenario(&text("back = { queue = \"csfq\" }", "tickets = 1", ""));
 }

@@ -1,4 +1,4 @@
-//! Predefined networks of data centres, and changes of links that a topology makes.
+//! Predefined networks of data centres, and changes of a topology's links.
 
 use apportion_core::units::{Rate, Span};
 use apportion_scenario::model::{Link, Scenario};
@@ -15,7 +15,7 @@ fn network(topology: &str, ends: [&str; 2], rest: &str) -> String {
     )
 }
 
-/// How many paths flow f has, by the next hops that its routes take with many seeds.
+/// The number of paths of flow f, by the next hops on its routes with many seeds.
 fn paths(scenario: &Scenario) -> usize {
     let flow = &scenario.flows[0];
     let ways = (0..2_000).map(|seed| scenario.way(flow, &flow.path, 0, seed));
@@ -98,13 +98,13 @@ fn a_link_of_a_topology_is_changed_in_both_directions() {
     };
     let changed = graph("b-c = { rate = \"3Mbit\", queue = \"drr\" }");
     assert_eq!(both(&changed), [(3_000, 1); 2]);
-    // Queues and losses are of one direction.
+    // Queues and losses belong to one direction.
     assert_ne!(changed[0].queue, changed[1].queue);
     let apart = graph("b-c = { rate = \"3Mbit\", delay = \"7ms\", back = { rate = \"1Mbit\" } }");
     assert_eq!(both(&apart), [(3_000, 7), (1_000, 7)]);
-    // By its own name the other direction is changed alone.
+    // Under its own name only the other direction is changed.
     assert_eq!(both(&graph("\"b-c.back\" = { rate = \"1Mbit\" }")), [(20_000, 1), (1_000, 1)]);
-    // What the topology sets apart stays so.
+    // Keys that the topology sets apart stay so.
     let satellite = "kind = \"satellite\", pairs = 1, \
                      satellite = { rate = \"8Mbit\", delay = \"250ms\", back = { rate = \"64kbit\" } }";
     let faster = "satellite = { rate = \"9Mbit\", delay = \"240ms\" }";

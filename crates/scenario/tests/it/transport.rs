@@ -1,4 +1,4 @@
-//! Which TCP a flow has.
+//! The TCP or QUIC of a flow.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn false_takes_a_default_back() {
     let of_quic = defaults("quic", "cubic");
     assert!(quic(&format!("{cbr}\n{of_quic}")).is_ok());
     assert_eq!(transport(&format!("quic = false\n{cbr}\n{of_quic}")).unwrap(), None);
-    // A greedy source needs one: TCP.
+    // A greedy source needs a transport: TCP.
     assert_eq!(transport(&format!("quic = false\n{of_quic}")).unwrap(), tcp("linux", &[]));
 }
 
@@ -140,7 +140,7 @@ fn quic_is_a_congestion_control_or_a_table_and_udp_for_queues() {
     }
     let expected = QuicParams { ecn: true, segment: Bytes::new(1_200), ..QuicParams::default() };
     assert_eq!(quic("quic = { ecn = true, segment = \"1200B\" }").unwrap(), expected);
-    // What the flow sets itself replaces a default.
+    // A flow's own key replaces a default.
     let lent = |default: &str, own: &str| quic(&format!("{own}\n[defaults.flow]\n{default}"));
     assert_eq!(lent("quic = \"bbr\"", "").unwrap().algorithm.to_string(), "bbr");
     assert_eq!(lent("tcp = \"rfc\"", "quic = \"newreno\"").unwrap().algorithm.to_string(), "newreno");

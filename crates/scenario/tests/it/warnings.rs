@@ -1,4 +1,4 @@
-//! What a scenario is warned of, and what it is not.
+//! Warnings about scenarios, and scenarios without warnings.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn less_than_ten_seconds_are_too_few() {
 
 #[test]
 fn less_than_a_hundred_round_trips_are_too_few() {
-    // What the flow says of its round trip is for disciplines; the path decides.
+    // The key `rtt` of a flow is for disciplines; the path decides here.
     let of_path = |stop: &str, delay: &str| {
         let text = text(stop, "QUEUE", "flow.slow = { from = \"a\", to = \"b\", rtt = \"900ms\" }\n");
         text.replace("20ms", delay).replace("\"QUEUE\"", "{ kind = \"lqd\", thresholds = \"rtt\" }")
@@ -87,7 +87,7 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
         let expected = if ["cake", "fifo", "codel"].contains(&queue) { vec![weight.clone()] } else { vec![] };
         let of_weights = |keys| warnings("40s", queue, &two(keys));
         assert_eq!(of_weights(["", "weight = 3"]), expected, "{queue}");
-        // Weights that are all alike say nothing.
+        // Equal weights have no effect and cause no warning.
         assert_eq!(of_weights(["weight = 3", "weight = 3"]), [""; 0], "{queue}");
     }
     // Acknowledgements are packets of their flow.
@@ -136,7 +136,7 @@ fn targets_rtts_and_colours_without_a_reader_are_named() {
         warnings("40s", "lqd", &rtt),
         [told("rtt", "divides by round-trip times, as \"lqd\" does with thresholds = \"rtt\"")]
     );
-    // With a guarantee it sets the depth of a bucket.
+    // With a guarantee it determines the depth of a bucket.
     assert_eq!(warnings("40s", "csfq", &two(["", "rtt = \"200ms\", guarantee = \"2Mbit\""])), [""; 0]);
     for marker in ["tsw2cm", "tsw3cm"] {
         let rate = if marker == "tsw2cm" { "cir = \"2Mbit\"" } else { "cir = \"1Mbit\", pir = \"2Mbit\"" };
@@ -171,10 +171,10 @@ fn weights_that_are_set_against_none_are_named() {
     assert_eq!(of("{ kind = \"drr\", isolate = \"destination\" }", &alone), [""; 0]);
     let together = [flow("one", "x", ""), flow("two", "x", "weight = 3"), flow("three", "y", "weight = 2")];
     assert_eq!(of(isolated, &together), [told("flow `three`")]);
-    // Acknowledgements of others that come this way have their weights and, the other way round, their hosts.
+    // Acknowledgements of others on this path have their weights and, swapped, their hosts.
     let back = "flow.back = { from = \"b\", to = \"a\" }\n".to_owned();
     assert_eq!(of(isolated, &[alone.concat(), back]), [""; 0]);
-    // A change may set it against others.
+    // A change may make it different from others.
     let change = "[[change]]\nat = \"15s\"\nset = \"flow.one.weight\"\nto = 2\n".to_owned();
     assert_eq!(of(isolated, &[alone.concat(), change]), [""; 0]);
 }
@@ -204,7 +204,7 @@ fn a_guarantee_within_the_part_of_a_customer_with_one_flow_does_nothing() {
             "flow.{name} = {{ from = \"a\", to = \"b\", customer = \"{customer}\", guarantee = \"{guarantee}\" }}\n"
         )
     };
-    // Parts of 4 and 8 Mb/s.
+    // Shares of 4 and 8 Mb/s.
     let weights = "customer.rich = { weight = 2 }\n";
     let other = flow("other", "rich", "0bit");
     let with = |guarantee: &str| {
@@ -218,10 +218,10 @@ fn a_guarantee_within_the_part_of_a_customer_with_one_flow_does_nothing() {
         ]
     );
     assert_eq!(with("4001kbit"), [""; 0]);
-    // A second flow of the customer has less for it; other queues have no customers.
+    // A second flow of the customer leaves less for it; other queues have no customers.
     let second = format!("{weights}{}{}{other}", flow("call", "poor", "4Mbit"), flow("bulk", "poor", "0bit"));
     assert_eq!(warnings("40s", "hcsfq", &second), [""; 0]);
-    // After a change a part may be less.
+    // After a change a share may be smaller.
     let change = "[[change]]\nat = \"15s\"\nset = \"link.wire.rate\"\nto = \"6Mbit\"\n";
     let changed = format!("{weights}{}{other}{change}", flow("call", "poor", "4Mbit"));
     assert_eq!(warnings("40s", "hcsfq", &changed), [""; 0]);
@@ -283,7 +283,7 @@ fn a_buffer_below_a_packet_drops_every_one() {
     assert!(refused.unwrap_err().to_string().contains("memory_limit: a buffer holds at least one packet"));
     let memory = "{ kind = \"fq_codel\", memory_limit = \"1kB\" }";
     assert_eq!(of(memory, ONE), [small("1kB", "memory_limit", "one", "1500B", "memory_limit")]);
-    // The largest packet that crosses the link counts, of acknowledgements too.
+    // The largest packet that crosses the link counts, including acknowledgements.
     let both = "flow.one = { from = \"a\", to = \"b\", tcp = \"linux\" }\n\
                 flow.jumbo = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"9000B\" } }\n";
     let fifo = |limit: &str| format!("{{ kind = \"fifo\", limit = \"{limit}\" }}");
@@ -326,7 +326,7 @@ fn children_with_more_than_their_parent_are_squeezed() {
     };
     assert_eq!(of(&htb(2, 3)), [""; 0]);
     assert_eq!(of(&htb(3, 3)), [above("p", "rate", [6, 5])]);
-    // One that alone has more.
+    // A class that alone exceeds it.
     assert_eq!(of(&htb(6, 1)), [above("p", "rate", [7, 5])]);
     let hfsc = |key: &str, x: u32| {
         format!(
@@ -381,7 +381,7 @@ fn tags_too_narrow_for_a_packet_are_named() {
     assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "")), [""; 0]);
-    // 300 tickets are 0.3 of one for a packet of 1500 B, whatever the tags.
+    // 300 tickets are 0.3 of one for a packet of 1500 B, with any tags.
     let few = |tickets, mark| flow("one", 2 * tickets, "1500B", mark) + &flow("two", tickets, "1500B", mark);
     let told = "packets of 1500B of flow `two` would carry 0.300 tickets at link `wire`, and its tags hold whole ones, so shares do not \
                 follow tickets; issue 34 times as many to all";
@@ -389,7 +389,7 @@ fn tags_too_narrow_for_a_packet_are_named() {
         assert_eq!(warnings("tred", &few(100, mark)), [told], "{mark}");
         assert_eq!(warnings("tred", &few(400, mark)), [""; 0], "{mark}");
     }
-    // Others do not read them, and that is what is said.
+    // Other queues do not read them, and the warning says so.
     let [other] = &warnings("red", &flows(30_000, "bits = 8"))[..] else { panic!("one warning") };
     assert!(other.starts_with("`tickets` of flow `big`"), "{other}");
 }
@@ -417,7 +417,7 @@ fn policies_that_undo_a_fair_scheduler_are_named() {
     for kind in ["fifo", "drr", "red", "fq_codel"] {
         assert_eq!(warnings(&format!("\"{kind}\""), flood), [""; 0], "{kind}");
     }
-    // SF-FC holds what does not answer to drops; its predecessor goes by the name that was written.
+    // SF-FC limits unresponsive flows; the warning about its predecessor uses the written name.
     assert_eq!(warnings("{ kind = \"drr\", drop = \"sffc\" }", flood), [""; 0]);
     let nbq = warnings("{ kind = \"drr\", drop = \"nbq\" }", flood);
     assert_eq!(nbq, [told.replace("`tail`", "`nbq`")]);

@@ -6,7 +6,7 @@ use apportion_scenario::gateway::GatewayConfig;
 
 pub const EVERYTHING: &str = include_str!("../../../../../fuzz/corpus/gateway_config/everything.toml");
 
-/// The shortest that loads, with more keys for the file, for `up`, and what follows.
+/// The shortest configuration that loads, with more keys for the file and for `up`, and `rest` after it.
 pub fn minimal(file: &str, up: &str, rest: &str) -> String {
     format!(
         "inside = \"eth1\"\noutside = \"eth0\"\n{file}\ndown.rate = \"10Mbit\"\n[up]\nrate = \"10Mbit\"\n{up}\n{rest}\n"
@@ -29,7 +29,7 @@ pub fn error(text: &str) -> String {
     errors.remove(0)
 }
 
-/// A value that is refused, as a file, and what is said of it.
+/// Checks that a value, as a file, is refused with this message.
 pub fn refused(text: &str, line: u32, expected: &str) {
     assert_eq!(error(text), format!("dir/x.toml:{line}: {expected}"), "{text}");
 }

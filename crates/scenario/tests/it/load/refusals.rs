@@ -1,4 +1,4 @@
-//! What is said of scenarios that mean nothing.
+//! Messages about scenarios without a meaning.
 
 use super::*;
 
@@ -155,7 +155,7 @@ fn numbers_beyond_what_toml_requires_are_read_or_refused_with_the_range() {
         )
     };
     assert_eq!(scenario(&with("seed = 18446744073709551615")).seed, u64::MAX);
-    // The canonical text holds it too.
+    // The canonical text preserves it too.
     let canonical = suite(&with("seed = 0xffffffffffffffff")).canonical;
     assert_eq!(scenario(&canonical).seed, u64::MAX);
     for (line, message) in [
@@ -269,7 +269,7 @@ fn a_slip_in_the_name_of_a_table_leads_to_the_one_that_is_meant() {
         overridden[0].starts_with("dir/x.toml: --set: link.botleneck: there is no link"),
         "{overridden:?}"
     );
-    // Nothing is like it: a link that is not complete.
+    // No name is close to it: an incomplete link.
     let other =
         errors("seed = 1\nstop = \"9s\"\n[link.wan]\nrate = \"5Mbit\"\n[flow.f]\nfrom = \"a\"\nto = \"b\"\n");
     assert!(other[0].starts_with("dir/x.toml:3: link.wan.delay: missing"), "{other:?}");

@@ -31,7 +31,7 @@ fn sizes_are_a_word_a_table_or_a_mean() {
         Sizes::BoundedPareto { alpha: 1.2, least: Bytes::new(1_000), most: Bytes::new(1_000_000) }
     );
     assert_eq!(sizes("mean_size = \"9kB\"").mean(), 9_000.0);
-    // The whole is written out, and loads to the same again.
+    // The canonical text has the whole table, and loads to the same.
     let whole = suite(&text("sizes = { kind = \"cdf\", file = \"cdf.txt\" }"));
     let again = suite(&whole.canonical);
     assert_eq!((again.hash, again.files().collect::<Vec<_>>()), (whole.hash, vec!["cdf.txt"]));
