@@ -20,9 +20,12 @@ from pathlib import Path
 PAGES = Path("pages")
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)((?:#[^)\s]*)?)(?=\))")
 ROLE = re.compile(r":(?:class|func|meth|mod|exc):`~?([^`]+)`")
-LANGUAGES = {".toml": "toml", ".py": "python", ".rs": "rust", ".c": "c", ".h": "c", ".md": "markdown", ".service": "ini"}
+LANGUAGES = {".toml": "toml", ".py": "python", ".rs": "rust", ".c": "c", ".h": "c", ".md": "markdown", ".service": "ini", ".sh": "bash", ".json": "json", ".yml": "yaml", ".cff": "yaml"}
 ROOT_PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 FOLDERS_OF_PAGES = ["docs", "papers", "validation", "benches", "contrib"]
+# Reading takes a minute for this many words; a page of more than so many minutes says how long it takes.
+WORDS_PER_MINUTE = 220
+SHORT_MINUTES = 5
 # What `apportion league` measured, and the page of it.
 LEAGUE = Path("docs/league.jsonl")
 LEAGUE_PAGE = LEAGUE.with_name("league-table.html")
@@ -48,7 +51,7 @@ class Repository:
                 return link[0]
             return self.page_of(Path(os.path.normpath(path.parent / place)), place, path) + anchor
 
-        write(path, LINK.sub(target, indented(text)))
+        write(path, LINK.sub(target, with_reading_time(indented(text))))
 
     def page_of(self, file: Path, link: str, page: Path) -> str:
         """The link from `page` to the page that shows a file or folder, which is written if it is not there."""
@@ -114,8 +117,21 @@ def write(page: Path, text: str) -> None:
     (PAGES / page).write_text(text)
 
 
+def with_reading_time(text: str) -> str:
+    """The page with the time that its prose takes below its title, unless that is short. Code and tables are not prose."""
+    prose = re.sub(r"^ *```.*?^ *```|^ *\|.*?$|\]\([^)]*\)", "", text, flags=re.MULTILINE | re.DOTALL)
+    minutes = round(len(re.findall(r"\w[^\s]*", prose)) / WORDS_PER_MINUTE)
+    if minutes <= SHORT_MINUTES:
+        return text
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n*{minutes} minutes to read, without code and tables*\n{{: .reading }}\n{rest}"
+
+
 def indented(text: str) -> str:
-    """The page with four spaces for each level of a list, as Python's Markdown wants it; the repository has two or three."""
+    """The page with four spaces for each level of a list, as Python's Markdown wants it; the repository has two or three.
+
+    A word after the language of a block is for tests, and left out.
+    """
     lines = []
     added = 0
     is_code = False
@@ -126,6 +142,7 @@ def indented(text: str) -> str:
             added = depth // 2 * 4 - depth
         if words.startswith("```"):
             is_code = not is_code
+            words = words.removesuffix(" no-run")
         lines.append(" " * (depth + added) + words if words else "")
     return "\n".join(lines) + "\n"
 
