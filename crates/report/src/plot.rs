@@ -29,14 +29,16 @@ pub enum Kind {
     Delay,
     /// Packets in the queues of watched links over time, for each point.
     Queue,
+    /// Congestion windows over time, for each point.
+    Window,
     /// Drops by reason and marks, of groups and watched links.
     Drops,
 }
 
 impl Kind {
     /// Every kind, in the order in which they are listed.
-    pub const ALL: [Self; 6] =
-        [Self::Shares, Self::Sweep, Self::Throughput, Self::Delay, Self::Queue, Self::Drops];
+    pub const ALL: [Self; 7] =
+        [Self::Shares, Self::Sweep, Self::Throughput, Self::Delay, Self::Queue, Self::Window, Self::Drops];
 
     /// The kind's name.
     #[must_use]
@@ -47,6 +49,7 @@ impl Kind {
             Self::Throughput => "throughput",
             Self::Delay => "delay",
             Self::Queue => "queue",
+            Self::Window => "window",
             Self::Drops => "drops",
         }
     }
@@ -60,6 +63,7 @@ impl Kind {
             Self::Throughput => "throughput over time, of the first seed",
             Self::Delay => "delays of groups, and time in the queue of watched links",
             Self::Queue => "packets in the queue of watched links over time, of the first seed",
+            Self::Window => "congestion windows over time, of the first seed",
             Self::Drops => "drops by reason and marks, of groups and watched links",
         }
     }
@@ -239,12 +243,15 @@ pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
         }
         Kind::Delay => (per_point::delays(&points), "no delay was measured"),
         Kind::Drops => (per_point::drops(&points), "nothing was dropped or marked"),
-        Kind::Throughput | Kind::Queue => {
+        Kind::Throughput | Kind::Queue | Kind::Window => {
             let series = series(&run, &points.iter().map(|drawn| drawn.label).collect::<Vec<_>>())?;
             let is_long = run.seeds.len().saturating_mul(run.points.len()) as u64 > Contents::LONG;
             let missing = match kind {
                 _ if is_long && series.is_empty() => "a long run has series with --series alone",
                 Kind::Queue => "no link is watched; write watch = true in one",
+                Kind::Window => {
+                    "no congestion window was recorded, which a flow of one TCP or QUIC connection has"
+                }
                 _ => {
                     "series of flows are recorded of at most 2000 flows; --kind shares draws more, in groups"
                 }

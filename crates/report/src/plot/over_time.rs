@@ -15,12 +15,13 @@ const BINS: usize = 140;
 /// microseconds.
 type Samples = BTreeMap<usize, BTreeMap<u64, Vec<f64>>>;
 
-/// Throughput of flows, the mean over those of a key with a band from the lowest to the highest; or packets in the queues of links.
+/// Throughput or windows of flows, the mean over those of a key with a band from the lowest to the highest; or packets in the queues of links.
 pub(super) fn plot(kind: Kind, points: &[Drawn<'_>], keys: &Keys, series: &[SeriesRow]) -> Plotted {
     let links = in_order(series.iter().filter(|row| row.kind == "link").map(|row| row.name.clone()));
     let names = if kind == Kind::Queue { &links[..] } else { keys.names() };
     let (title, unit) = match kind {
         Kind::Queue => ("Packets in the queue", "packets"),
+        Kind::Window => ("Congestion window, segments", "segments"),
         _ => ("Throughput of a flow, Mb/s", "mbps"),
     };
     let columns = ["seed".to_owned(), "of".to_owned(), "t_s".to_owned()];
@@ -74,11 +75,13 @@ fn samples<'a>(
         drawn.flows.iter().map(|flow| (flow.name.as_str(), keys.of_flow(&flow.name, &flow.group))).collect();
     let mut samples = Samples::new();
     for row in rows {
+        let flow = || flows.get(row.name.as_str()).copied();
         let found = match kind {
             Kind::Queue => {
                 links.iter().position(|link| *link == row.name).zip(row.backlog_packets.map(|p| p as f64))
             }
-            _ => flows.get(row.name.as_str()).copied().map(|key| (key, row.throughput_mbps)),
+            Kind::Window => flow().zip(row.window_segments),
+            _ => flow().map(|key| (key, row.throughput_mbps)),
         };
         let is_of = (row.kind == "link") == (kind == Kind::Queue);
         if let Some((key, value)) = found.filter(|(key, _)| is_of && *key < COLOURS) {

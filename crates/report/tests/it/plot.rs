@@ -94,6 +94,39 @@ fn a_sweep_draws_six_groups_by_number_and_says_how_many_there_are() {
 }
 
 #[test]
+fn windows_over_time_are_those_of_the_series() {
+    let mut run = quickstart(&[7]);
+    let (_dir, folder) = stored(&run);
+    let rows = numbers(&plot(&folder, &request(Kind::Window)).unwrap());
+    assert_eq!(rows[0][5..], ["mean_segments", "low_segments", "high_segments"]);
+    let mut out = Vec::new();
+    apportion_report::export(&folder, "series", &mut out).unwrap();
+    let series = String::from_utf8(out).unwrap();
+    let of_flow = |line: &&str| line.starts_with("queue=drr,7,flow,udp,");
+    let windows: Vec<f64> = series
+        .lines()
+        .filter(of_flow)
+        .map(|line| line.rsplit(',').nth(1).unwrap().parse().unwrap())
+        .collect();
+    let drawn = rows.iter().filter(|row| row[0] == "queue=drr" && row[3] == "udp");
+    let bins: Vec<[f64; 3]> = drawn.map(|row| [5, 6, 7].map(|cell| row[cell].parse().unwrap())).collect();
+    // 600 samples, five in a bin.
+    assert_eq!((windows.len(), bins.len()), (600, 120));
+    for (bin, five) in bins.iter().zip(windows.chunks(5)) {
+        let ends =
+            [five.iter().copied().fold(f64::INFINITY, f64::min), five.iter().copied().fold(0.0, f64::max)];
+        assert!((bin[0] - five.iter().sum::<f64>() / 5.0).abs() < 1e-5, "{bin:?} of {five:?}");
+        assert_eq!(bin[1..], ends);
+    }
+
+    let points = run.points.iter_mut();
+    points.for_each(|point| point.outcomes[0].flows.iter_mut().for_each(|flow| flow.tcp.clear()));
+    let (_dir, folder) = stored(&run);
+    let text = plot(&folder, &request(Kind::Window)).unwrap_err().to_string();
+    assert!(text.starts_with("nothing to draw as `window`: no congestion window was recorded"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused_with_its_reason() {
     let (_dir, folder) = stored(&weighted(&[7]));
     let refused = |folder: &Path, request: &Request| plot(folder, request).unwrap_err().to_string();
@@ -135,7 +168,7 @@ fn what_cannot_be_drawn_is_refused_with_its_reason() {
     );
     crowd.seeds = (0..1001).collect();
     let (_dir, folder) = stored(&crowd);
-    for kind in [Kind::Throughput, Kind::Queue] {
+    for kind in [Kind::Throughput, Kind::Queue, Kind::Window] {
         assert!(refused(&folder, &request(kind)).ends_with("a long run has series with --series alone"));
     }
 
