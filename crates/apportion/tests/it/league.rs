@@ -217,6 +217,28 @@ fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
 }
 
 #[test]
+fn a_page_has_what_its_filter_selects() {
+    let disciplines = ["fifo", "codel", "stfq+pfd", "fq_codel"];
+    let results = League::new().disciplines(disciplines).situations(["floods", "core"]).seeds(1);
+    let page = results.phase_check(false).run().unwrap().page();
+    for (family, name) in
+        [("scheduler", "fifo"), ("buffer policy", "codel"), ("scheduler", "stfq+pfd"), ("system", "fq_codel")]
+    {
+        let row = format!("<tr data-family=\"{family}\"><th scope=\"row\">{name}</th>");
+        // In the tables of five metrics and of costs; and that of a situation in which it runs.
+        assert!(page.matches(&row).count() >= 7, "{row}");
+        assert!(page.contains(&format!("<option value=\"{family}\">")), "{family}");
+    }
+    for situation in ["s-floods", "s-core"] {
+        assert!(page.contains(&format!("<option value=\"{situation}\">")), "{situation}");
+        assert!(page.contains(&format!("<h3 id=\"{situation}\">")), "{situation}");
+    }
+    let metrics = page.matches("<details class=\"matrix\"").count();
+    let (_, metric) = page.split_once("<select name=\"metric\">").unwrap();
+    assert_eq!(metric.split("</select>").next().unwrap().matches("<option").count(), 1 + metrics);
+}
+
+#[test]
 fn a_reason_names_the_key_that_it_is_about() {
     let htb = "{ kind = \"htb\", class = { a = { rate = \"1Mbit\" } } }";
     let results = League::new().disciplines(["fifo", htb]).situations(["floods"]).seeds(1).run().unwrap();

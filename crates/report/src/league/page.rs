@@ -1,22 +1,29 @@
-//! A league as one self-contained HTML page. A script sorts tables; without it they are in the order of the
+//! A league as one self-contained HTML page. A script sorts and filters tables; without it they are whole, in the order of the
 //! catalogue.
 
 use std::fmt::Write as _;
 
+use apportion_core::param::Role;
+use apportion_core::system::Catalog;
+
 use super::columns::{self, COSTS, Column, Tradeoff};
-use super::{Cell, League, Situation};
+use super::{Cell, Entrant, League, Situation};
 use crate::html::escape;
 use crate::page::document_with;
 use crate::statistics::number;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("sort.js");
+const SCRIPT: &str = concat!(include_str!("filter.js"), include_str!("sort.js"));
+/// The roles of which a discipline of a league has one, as the catalogue names them.
+const FAMILIES: [(Role, &str); 3] =
+    [(Role::Scheduler, "scheduler"), (Role::Policy, "buffer policy"), (Role::System, "system")];
 
 impl League {
     /// The league as HTML.
     #[must_use]
     pub fn page(&self) -> String {
         let mut out = self.header();
+        out.push_str(&self.filter());
         out.push_str(&self.across());
         out.push_str("<h2 id=\"situations\">Situation by situation</h2>\n");
         out.push_str(&legend());
@@ -55,6 +62,27 @@ impl League {
         out + "</ol>\n"
     }
 
+    /// What selects rows, situations and quantities. It is hidden until the script runs.
+    fn filter(&self) -> String {
+        let select = |label: &str, name: &str, options: String| {
+            format!(
+                "<label>{label}<select name=\"{name}\"><option value=\"\">all</option>{options}</select></label>\n"
+            )
+        };
+        let option = |value: &str, text: &str| {
+            format!("<option value=\"{}\">{}</option>", escape(value), escape(text))
+        };
+        let situations = self.situations.iter().map(|of| option(&anchor(of), &of.title));
+        format!(
+            "<form class=\"filter\" hidden aria-label=\"Filter\">\n<label>Discipline<input name=\"discipline\" type=\"search\" \
+             placeholder=\"codel, pfd\" autocomplete=\"off\"/></label>\n{}{}{}<button type=\"reset\">Show all</button>\n\
+             <output aria-live=\"polite\"></output>\n</form>\n",
+            select("Family", "family", FAMILIES.map(|(_, name)| option(name, name)).concat()),
+            select("Situation", "situation", situations.collect()),
+            select("Metric", "metric", columns::across().map(|(name, _)| option(name, name)).concat()),
+        )
+    }
+
     /// The sentence about the reports of cells.
     fn about_reports(&self) -> &'static str {
         let mut cells = self.situations.iter().flat_map(|situation| columns::played(&situation.cells));
@@ -85,7 +113,7 @@ impl League {
                         .get(d)
                         .map_or_else(String::new, |cell| show(situation, cell, column.as_ref(), true))
                 });
-                (escape(&entrant.name), cells.collect::<String>())
+                (entrant, escape(&entrant.name), cells.collect::<String>())
             });
             let open = if at == 0 { " open" } else { "" };
             let _ = writeln!(
@@ -117,7 +145,7 @@ impl League {
         let rows = played.map(|(entrant, cell)| {
             let cells: String =
                 columns.iter().map(|column| show(situation, cell, Some(column), false)).collect();
-            (led(cell, &entrant.name), cells)
+            (entrant, led(cell, &entrant.name), cells)
         });
         out.push_str(&table(columns.iter().map(|column| escape(&column.heading)), rows));
         out.push_str(&self.empty(situation));
@@ -180,7 +208,11 @@ impl League {
             let counts: String = COSTS.iter().map(|(_, of)| count(of(&entrant.counted))).collect();
             let needs = if entrant.needs.is_empty() { "nothing" } else { &entrant.needs };
             let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
-            (escape(&entrant.name), counts + &words(&entrant.cost) + &words(needs) + &words(&entrant.summary))
+            (
+                entrant,
+                escape(&entrant.name),
+                counts + &words(&entrant.cost) + &words(needs) + &words(&entrant.summary),
+            )
         });
         format!(
             "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions on x86-64 for a packet that comes and goes, with 1,000 and with \
@@ -273,12 +305,25 @@ fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: boo
     format!("<td>{phases}{mean}{interval}</td>")
 }
 
+/// What a discipline is, by the first of its parts; empty if the catalogue does not have it.
+fn family(entrant: &Entrant) -> &'static str {
+    let first = entrant.name.split('+').next().unwrap_or_default();
+    let role = Catalog::default().find(first).map(|entry| entry.role);
+    FAMILIES.iter().find(|(of, _)| Some(*of) == role).map_or("", |(_, name)| name)
+}
+
 /// A table with a row for each discipline. Heads, names and cells are HTML.
-fn table(head: impl IntoIterator<Item = String>, rows: impl IntoIterator<Item = (String, String)>) -> String {
+fn table<'a>(
+    head: impl IntoIterator<Item = String>,
+    rows: impl IntoIterator<Item = (&'a Entrant, String, String)>,
+) -> String {
     let head: String = head.into_iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
     let rows: String = rows
         .into_iter()
-        .map(|(name, cells)| format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n"))
+        .map(|(entrant, name, cells)| {
+            let family = family(entrant);
+            format!("<tr data-family=\"{family}\"><th scope=\"row\">{name}</th>{cells}</tr>\n")
+        })
         .collect();
     format!(
         "<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\">Discipline</th>{head}</tr></thead>\n<tbody>\n\

@@ -42,9 +42,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// Not every browser opens what it goes to.
+// Not every browser opens what it goes to, and a filter may hide it.
 const openTarget = () => {
   const target = document.getElementById(location.hash.slice(1));
+  if (target?.closest("[hidden]")) filter.reset();
   if (target?.matches("details")) target.open = true;
 };
 addEventListener("hashchange", openTarget);
