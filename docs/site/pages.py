@@ -1,4 +1,4 @@
-"""Writes the sources of the site to the current folder: pages of the repository, and pages made from the program and the crates.
+"""Writes the sources of the site to the current folder: pages of the repository, pages made from the program and the crates, settings.
 
 Usage: pages.py REPOSITORY TARGET
 
@@ -15,7 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from figures import WITHOUT, Figures, shown
 
 PAGES = Path("pages")
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)((?:#[^)\s]*)?)(?=\))")
@@ -88,8 +91,9 @@ class Repository:
         with tempfile.TemporaryDirectory() as folder:
             command = [self.program, "league", "--from", self.root / LEAGUE, "--out", folder, "--quiet"]
             subprocess.run(command, check=True)
-            (PAGES / LEAGUE_PAGE).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(Path(folder) / "1" / "league.html", PAGES / LEAGUE_PAGE)
+            page = (Path(folder) / "1" / "league.html").read_text()
+            back = f'<p class="sub"><a href="{LEAGUE.with_suffix(".html").name}">About this league</a></p>\n'
+            write(LEAGUE_PAGE, page.replace("<h1>", f"{back}<h1>", 1))
 
     def write_folder(self, index: Path) -> None:
         """A list of the files of a folder, with the first comment of each."""
@@ -161,15 +165,24 @@ def columns(block: str) -> list[list[str]]:
     return [re.split(r" {2,}", line.strip()) for line in block.splitlines()]
 
 
-def explained(text: str) -> str:
-    """The page of what `apportion explain` prints: a head, a table of parameters, and their meanings."""
+def explained(text: str, section: Callable[[str, str, str], list[str]]) -> str:
+    """The page of what `apportion explain` prints: a head, what is shown of it, a table of parameters, and their meanings."""
     head, *blocks = text.strip().split("\n\n")
     title, summary, *facts = head.splitlines()
     name, _, role = title.partition(": ")
     lines = [f"# {name}", "", f"*{role}.* {summary}", ""]
+    use = ""
     for fact in facts:
         key, _, value = fact.partition(": ")
-        lines += [f"**{key}:** " + (f"`{value}`" if key == "Use" else value), ""]
+        use = value if key == "Use" else use
+        if key == "Use":
+            code, *others = re.split("(?=, or |, in place of )", value, maxsplit=1)
+            value = f"`{code}`" + "".join(others)
+        lines += [f"**{key}:** {value}", ""]
+    for part in section(name, role, use):
+        lines += [part, ""]
+    if blocks:
+        lines += ["## Parameters", ""]
     for block in blocks:
         rows = columns(block)
         if len(rows[0]) == 2 and rows[0][0] not in ("key", "parameter"):
@@ -181,15 +194,23 @@ def explained(text: str) -> str:
     return "\n".join(lines)
 
 
-def write_catalogue(program: Path) -> None:
-    """One page for each discipline, marker, TCP profile, source and topology, and the list of them."""
+def write_catalogue(repository: Repository, runs: Path) -> None:
+    """One page for each discipline, marker, TCP profile, source and topology, and the list of them. Results go to `runs`."""
+    folder = Path("catalogue")
+    (PAGES / folder).mkdir(parents=True)
+    figures = Figures(repository.root, repository.program, runs, PAGES / folder)
 
     def output(*arguments: str) -> str:
-        return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+        return subprocess.run([repository.program, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def section(name: str, role: str, use: str) -> list[str]:
+        what = shown(name, role, use)
+        if not what:
+            return [f"*No figure:* {WITHOUT[name]}"] if name in WITHOUT else []
+        return figures.section(name, what, repository.page_of(Path(what.scenario), what.scenario, folder / f"{name}.md"))
 
     index = ["# Catalogue", "", "What scenarios can name: `apportion list` prints this list, `apportion explain NAME` each page.", ""]
     menu = ["- [Catalogue](README.md)"]
-    folder = Path("catalogue")
     for group in output("list").strip().split("\n\n"):
         title, _, entries = group.partition("\n")
         if title in ["Example scenarios", "Experiments"]:
@@ -197,7 +218,7 @@ def write_catalogue(program: Path) -> None:
         rows = columns(entries)
         menu.append(f"- {title}")
         for name, *_ in rows:
-            write(folder / f"{name}.md", explained(output("explain", name)))
+            write(folder / f"{name}.md", explained(output("explain", name), section))
             menu.append(f"    - [{name}]({name}.md)")
         header = ["name", "role", "what it does"] if len(rows[0]) == 3 else ["name", "what it is"]
         index += [f"## {title}", "", *table([header] + [[f"[{row[0]}]({row[0]}.md)", *row[1:]] for row in rows])]
@@ -230,11 +251,34 @@ def write_python(repository: Repository) -> None:
     write(Path("reference/python.md"), "# Python\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
 
 
+def write_versions(repository: Repository) -> None:
+    """The settings of the site, which name the version that it documents, and the page of versions."""
+
+    def git(*arguments: str) -> list[str]:
+        command = ["git", "-C", repository.root, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    [commit] = git("log", "-1", "--date=short", "--format=commit %h of %cd")
+    here = [tag.removeprefix("v") for tag in git("tag", "--points-at", "HEAD", "v*")]
+    version = f"{here[0]}, {commit}" if here else f"development, {commit}"
+    settings = (repository.root / "docs/site/zensical.toml").read_text()
+    Path("zensical.toml").write_text(settings.replace("@VERSION@", version))
+    tags = git("tag", "--list", "v*", "--sort=-creatordate", "--format=%(refname:short)|%(creatordate:short)")
+    released = [tag.split("|") for tag in tags]
+    rows = [[tag.removeprefix("v"), day, f"`git worktree add ../{tag} {tag} && ../{tag}/.ci/site`"] for tag, day in released]
+    text = ["# Versions", "", f"These pages document **{version}**.", "", "## Released", ""]
+    text += table([["version", "date", "its pages, in `target/site/html`"], *rows]) if rows else ["No version has been released.", ""]
+    text.append("[Changes](CHANGELOG.md) lists what each version changes.")
+    write(Path("versions.md"), "\n".join(text) + "\n")
+
+
 def main() -> None:
     root, built = Path(sys.argv[1]), Path(sys.argv[2])
     program = built / "debug" / "apportion"
     repository = Repository(root, program)
-    write_catalogue(program)
+    with tempfile.TemporaryDirectory() as runs:
+        write_catalogue(repository, Path(runs))
+    write_versions(repository)
     write_python(repository)
     write_rust(repository, built / "doc")
     pages = [file for file in repository.files if file.suffix == ".md" and file.parts[0] in ROOT_PAGES + FOLDERS_OF_PAGES]
