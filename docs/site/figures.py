@@ -54,6 +54,10 @@ OWN = {
     "prague": Shown(CONTROLS, (f'{TCP}="prague"', f'{QUEUE}="dualpi2"')),
     "quic": Shown(CONTROLS, ('defaults.flow.quic="cubic"',)),
 }
+# What the first page shows.
+HOME = Shown(
+    "scenarios/quickstart.toml", (f'{QUEUE}=[{{ kind = "fifo", limit = "100p" }}, {{ kind = "drr", limit = "100p" }}]',)
+)
 # Why there is no figure.
 WITHOUT = {
     "tsw3cm": "No discipline of the catalogue tells three colours apart.",
@@ -91,6 +95,12 @@ class Figures:
 
     def call(self, *arguments: str | Path) -> None:
         subprocess.run([self.program, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    def home(self) -> str:
+        """The picture of the first page: that of the README is too small for the column of a page."""
+        self.call("plot", self.run(HOME), "--kind", "shares", "--out", self.pages / "quickstart.svg")
+        text = "Throughput of ten TCP flows and one unresponsive UDP flow behind FIFO and behind DRR"
+        return f"![{text}]({self.pages.name}/quickstart.svg){{ .drawn }}"
 
     def section(self, name: str, what: Shown, link: str) -> list[str]:
         """The part of a page that shows a run, whose scenario is at `link`."""

@@ -29,6 +29,8 @@ FOLDERS_OF_PAGES = ["docs", "papers", "validation", "benches", "contrib"]
 # Reading takes a minute for this many words; a page of more than so many minutes says how long it takes.
 WORDS_PER_MINUTE = 220
 SHORT_MINUTES = 5
+CATALOGUE = Path("catalogue")
+PICTURE = re.compile(r"!\[[^]]*\]\(docs/quickstart\.png\)")
 # What `apportion league` measured, and the page of it.
 LEAGUE = Path("docs/league.jsonl")
 LEAGUE_PAGE = LEAGUE.with_name("league-table.html")
@@ -194,11 +196,9 @@ def explained(text: str, section: Callable[[str, str, str], list[str]]) -> str:
     return "\n".join(lines)
 
 
-def write_catalogue(repository: Repository, runs: Path) -> None:
-    """One page for each discipline, marker, TCP profile, source and topology, and the list of them. Results go to `runs`."""
-    folder = Path("catalogue")
-    (PAGES / folder).mkdir(parents=True)
-    figures = Figures(repository.root, repository.program, runs, PAGES / folder)
+def write_catalogue(repository: Repository, figures: Figures) -> None:
+    """One page for each discipline, marker, TCP profile, source and topology, and the list of them."""
+    folder = CATALOGUE
 
     def output(*arguments: str) -> str:
         return subprocess.run([repository.program, *arguments], check=True, capture_output=True, text=True).stdout
@@ -276,14 +276,19 @@ def main() -> None:
     root, built = Path(sys.argv[1]), Path(sys.argv[2])
     program = built / "debug" / "apportion"
     repository = Repository(root, program)
+    (PAGES / CATALOGUE).mkdir(parents=True)
     with tempfile.TemporaryDirectory() as runs:
-        write_catalogue(repository, Path(runs))
+        figures = Figures(root, program, Path(runs), PAGES / CATALOGUE)
+        write_catalogue(repository, figures)
+        picture = figures.home()
     write_versions(repository)
     write_python(repository)
     write_rust(repository, built / "doc")
     pages = [file for file in repository.files if file.suffix == ".md" and file.parts[0] in ROOT_PAGES + FOLDERS_OF_PAGES]
     for page in sorted(pages):
         repository.write_page(page, (root / page).read_text())
+    home = PAGES / "README.md"
+    home.write_text(PICTURE.sub(picture, home.read_text()))
     if repository.dead:
         sys.exit("these links lead nowhere:\n" + "\n".join(repository.dead))
 
