@@ -42,7 +42,7 @@ OWN = {
     "htb": Shown("scenarios/classes.toml", point="htb"),
     "hfsc": Shown("scenarios/classes.toml", point="hfsc"),
     "isolate": Shown("scenarios/hosts.toml", (f'{QUEUE}={{ kind = "drr", isolate = "both" }}',)),
-    "dualpi2": Shown("scenarios/league/mixed-l4s.toml", point="dualpi2"),
+    "dualpi2": Shown(CONTROLS, (f'{QUEUE}="dualpi2"', 'flow.first.tcp="prague"')),
     "mcsfq": Shown(GUARANTEES, point="mcsfq"),
     "rio": MARKED,
     "tsw2cm": MARKED,
@@ -52,6 +52,7 @@ OWN = {
         (f'{TCP}="dctcp"', f'{QUEUE}={{ kind = "fifo", drop = "red", ecn = true, min_th = "15p", max_th = "16p", w_q = 1 }}'),
     ),
     "prague": Shown(CONTROLS, (f'{TCP}="prague"', f'{QUEUE}="dualpi2"')),
+    "ledbat": Shown(CONTROLS, ('flow.first.tcp="ledbat"', f'{QUEUE}={{ kind = "fifo", limit = "200ms" }}')),
     "quic": Shown(CONTROLS, ('defaults.flow.quic="cubic"',)),
 }
 # What the first page shows.
@@ -141,11 +142,11 @@ def numbers(folder: Path, point: str) -> list[str]:
             return [row for row in csv.DictReader(file) if row["point"] == point]
 
     flows = ["| flows | throughput of each, Mb/s | entitlement, Mb/s |", "|---|---|---|"]
-    for group, members in groupby(rows("flows"), lambda row: row["group"]):
+    for _, members in groupby(rows("flows"), lambda row: (row["group"], row["entitlement_mbps"])):
         of = list(members)
-        count = f"{group}, {len(of)} flows" if len(of) > 1 else group
+        name = f"{of[0]['group']}, {len(of)} flows" if len(of) > 1 else of[0]["flow"]
         cells = (mean_of([row[column] for row in of]) for column in ("throughput_mbps", "entitlement_mbps"))
-        flows.append(f"| {count} | {' | '.join(cells)} |")
+        flows.append(f"| {name} | {' | '.join(cells)} |")
     links = ["| link | used | sojourn time, median | 95th percentile |", "|---|---|---|---|"]
     for row in rows("links"):
         if row["watched"] == "true":
