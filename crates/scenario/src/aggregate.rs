@@ -29,18 +29,18 @@ params! {
     /// How a link aggregates.
     #[derive(Copy)]
     pub struct Aggregate {
-        /// Most packets in one aggregate; 64 are the window of a block acknowledgement of 802.11n and ac.
+        /// Most packets in an aggregate; 64 is the block acknowledgement window of 802.11n and ac.
         packets: u32 = Param::of("64", "the window of a block acknowledgement (9.3.1.9)").within(Range::UpTo(65_535)),
-        /// Most bytes in one, with headers: 65535 in 802.11n, 1048575 in 802.11ac. A first packet is sent in any case.
+        /// Most bytes, with headers: 65535 in 802.11n, 1048575 in 802.11ac. A first packet always fits.
         bytes: Bytes = Param::of("65535B", "the longest A-MPDU of 802.11n").within(Range::AboveZero),
-        /// The longest time of its bytes at the rate of the link.
+        /// Longest time of its bytes at the link's rate.
         airtime: Span = Param::of("4ms", "chosen; the standard allows 5.484 ms (aPPDUMaxTime)").within(Range::AboveZero),
-        /// What each costs besides: contention, preamble and block acknowledgement. The default has DIFS 34, half of 15 slots of 9, a preamble of 36 for one
-        /// stream, SIFS 16 and an acknowledgement of 32 us.
+        /// Time per aggregate: DIFS 34, half of 15 slots of 9, preamble 36 for one stream, SIFS 16, acknowledgement 32
+        /// us.
         overhead: Span = Param::of("186us", "the mean backoff, and a block acknowledgement of 32 bytes at 24 Mb/s"),
-        /// Added to each packet on the air: delimiter 4, MAC header with QoS 26, LLC and SNAP 8, FCS 4.
+        /// Bytes added per packet: delimiter 4, MAC header with QoS 26, LLC and SNAP 8, FCS 4.
         header: Bytes = Param::of("42B", "delimiter, MAC with QoS, LLC and SNAP, FCS"),
-        /// Probability that an aggregate has to be sent again as a whole, each time; at most 90%.
+        /// Probability that an aggregate is sent again, each time; at most 90%.
         retry: Ratio = Param::of("0", "chosen").within(Range::FromZero),
     }
 }

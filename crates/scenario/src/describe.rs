@@ -17,8 +17,8 @@ use crate::selection::Part;
 use crate::sizes::SIZES;
 use crate::sweep::LISTS;
 use crate::tables::{
-    ACCESS, BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST,
-    RATE_TABLE, ROOT, SOURCES, TOPOLOGIES,
+    ACCESS, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE,
+    ROOT, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PROFILES, TcpParams};
 use crate::transport;
@@ -47,32 +47,31 @@ pub fn if_absent(key: &Param) -> &'static str {
 pub fn reference() -> String {
     let mut out = String::from(REFERENCE_HEAD);
     let tables = [
-        ("The file", ROOT),
-        ("`[defaults]`", DEFAULTS),
-        ("`[link.NAME]`", LINK),
-        ("`back` of a link: the reverse direction", BACK),
-        ("`rate` of a link as a table: a recorded link", RATE_TABLE),
-        ("`jitter` of a link as a table: a delay that varies", Jitter::PARAMS),
-        ("`aggregate` of a link: several packets at a time", Aggregate::PARAMS),
-        ("`loss` of a link as a table: losses in bursts", GilbertElliott::PARAMS),
-        ("`lost` of a link", LOST),
-        ("`[flow.NAME]`", FLOW),
-        ("`[customer.NAME]`", CUSTOMER),
-        ("`[[change]]`", CHANGE),
+        ("The file", "", ROOT),
+        ("`[defaults]`", "", DEFAULTS),
+        ("`[link.NAME]`", include_str!("reference/link.md"), LINK),
+        ("`rate` of a link as a table: a recorded link", "", RATE_TABLE),
+        ("`jitter` of a link as a table", "", Jitter::PARAMS),
+        ("`aggregate` of a link", "", Aggregate::PARAMS),
+        ("`loss` of a link as a table: bursts", "", GilbertElliott::PARAMS),
+        ("`lost` of a link", "", LOST),
+        ("`[flow.NAME]`", include_str!("reference/flow.md"), FLOW),
+        ("`[customer.NAME]`", "", CUSTOMER),
+        ("`[[change]]`", "", CHANGE),
     ];
-    for (title, keys) in tables {
-        let _ = write!(out, "\n## {title}\n");
+    for (title, example, keys) in tables {
+        let _ = write!(out, "\n## {title}\n{example}");
         markdown_keys(&mut out, keys);
     }
     let variants = [
-        ("Topologies", "topology", topologies()),
-        ("Sources", "source", sources()),
-        ("Sizes of files", "sizes", SIZES),
+        ("Topologies", include_str!("reference/topologies.md"), topologies()),
+        ("Sources", include_str!("reference/sources.md"), sources()),
+        ("Sizes of files", "", SIZES),
     ];
-    for (title, key, variants) in variants {
-        let _ = write!(out, "\n## {title}\n");
+    for (title, example, variants) in variants {
+        let _ = write!(out, "\n## {title}\n{example}");
         for variant in variants {
-            let _ = write!(out, "\n### `{key} = {{ kind = \"{}\" }}`\n\n{}\n", variant.name, variant.doc);
+            let _ = write!(out, "\n### `{}`\n\n{}\n", variant.name, variant.doc);
             markdown_keys(&mut out, variant.params);
         }
     }
@@ -83,16 +82,16 @@ const REFERENCE_HEAD: &str = include_str!("reference/head.md");
 const REFERENCE_TAIL: &str = include_str!("reference/how_it_works.md");
 
 pub(crate) fn markdown_keys(out: &mut String, keys: &[Param]) {
-    if keys.is_empty() {
-        return;
+    if !keys.is_empty() {
+        out.push('\n');
     }
-    out.push_str("\n| key | for example | default | |\n|---|---|---|---|\n");
     for key in keys {
-        let default = match if_absent(key) {
-            word @ ("" | "required") => word.to_owned(),
-            text => format!("`{text}`"),
+        let value = match if_absent(key) {
+            "" => format!("`{}`", key.kind.example()),
+            "required" => format!("`{}`, required", key.kind.example()),
+            text => format!("default `{text}`"),
         };
-        let _ = writeln!(out, "| `{}` | `{}` | {default} | {} |", key.name, key.kind.example(), key.doc);
+        let _ = writeln!(out, "- `{}` ({value}): {}", key.name, key.doc);
     }
 }
 
@@ -433,12 +432,19 @@ mod tests {
     }
 
     #[test]
-    fn the_example_at_the_head_is_complete() {
-        let example =
-            REFERENCE_HEAD.split("```").nth(1).and_then(|block| block.strip_prefix("toml\n")).unwrap();
+    fn every_complete_example_loads_without_a_warning() {
+        let page = reference();
         let read = |path: &std::path::Path| std::fs::read(path);
-        let suite = crate::load(example, std::path::Path::new("example.toml"), &[], &read).unwrap();
-        assert_eq!(suite.points.len(), 2);
+        let points = page.split("```toml\n").skip(1).filter(|block| block.starts_with("seed")).map(|block| {
+            let (example, _) = block.split_once("```").unwrap();
+            let suite = crate::load(example, std::path::Path::new("example.toml"), &[], &read);
+            let points = suite.unwrap_or_else(|problems| panic!("{problems:?}\n{example}")).points;
+            for point in &points {
+                assert_eq!(point.scenario.warnings(), [""; 0], "{example}");
+            }
+            points.len()
+        });
+        assert_eq!(points.collect::<Vec<_>>(), [2, 1, 1, 1, 1, 1]);
     }
 
     #[test]

@@ -18,20 +18,20 @@ params! {
         /// Of each segment its size in each rate, repeated from the start; all have the size of their rate if there are none.
         sizes: Arc<[Arc<[Bytes]>]> => |_| Ok(Arc::default()),
         ..&[SIZES_KEY],
-        /// How long a segment plays.
+        /// Playing time of a segment.
         segment: Span = Param::of("4s", "chosen").within(Range::AboveZero),
-        /// The most video that the player holds, two segments at least.
+        /// Most video in the player's buffer, two segments at least.
         buffer: Span = Param::of("30s", "chosen").within(Range::AboveZero),
-        /// How it chooses: by what it holds (BBA-0), or by the harmonic mean of the throughputs of the last segments.
+        /// `buffer` chooses by the buffer level (BBA-0), `throughput` by the harmonic mean of the last segments'
+        /// throughput.
         algorithm: Adaptation = Param::of("buffer", "Huang et al., SIGCOMM 2014"),
-        /// `buffer`: the share of the buffer up to which it takes the lowest rate. Default: 90 s of 240 s, as its authors have it.
+        /// `buffer`: share of the buffer up to which it takes the lowest rate (its authors: 90 of 240 s).
         reservoir: Ratio = Param::of("37.5%", "Huang et al., SIGCOMM 2014, section 5").within(Range::AboveZero),
-        /// `buffer`: the share of the buffer above the reservoir over which it goes from the lowest to the highest rate. Default:
-        /// 126 s of 240 s, likewise.
+        /// `buffer`: share above the reservoir over which it rises to the highest rate (126 of 240 s).
         cushion: Ratio = Param::of("52.5%", "Huang et al., SIGCOMM 2014, section 5").within(Range::AboveZero),
-        /// `throughput`: the segments of which it takes the mean.
+        /// `throughput`: number of segments in the mean.
         window: u32 = Param::of("5", "Yin et al., SIGCOMM 2015, section 7.1").within(Range::UpTo(1_000)),
-        /// `throughput`: the share of that mean that it uses at most.
+        /// `throughput`: largest share of that mean that it uses.
         safety: Ratio = Param::of("85%", "Jiang et al., CoNEXT 2012, section 4.3").within(Range::AboveZero),
     }
 }
@@ -42,14 +42,14 @@ const LADDER: [u64; 10] = [235, 375, 560, 750, 1_050, 1_750, 2_350, 3_000, 4_300
 const LADDER_KEY: Param = optional(
     "ladder",
     of(Kind::Texts),
-    "The rates in which each segment exists, ascending, such as [\"300kbit\", \"1Mbit\"]. If absent: 235, 375, 560, 750, \
-     1050, 1750, 2350, 3000, 4300 and 5800 kbit, which Netflix used for all films until 2015; with `file`, the means of its columns.",
+    "Rates of segments, ascending, such as [\"300kbit\", \"1Mbit\"]. If absent: 235, 375, 560, 750, 1050, 1750, 2350, \
+     3000, 4300 and 5800 kbit (Netflix until 2015); with `file`, the means of its columns.",
 );
 const SIZES_KEY: Param = optional(
     "file",
     TEXT,
-    "A file with the sizes of segments: one segment a line with its bytes in each rate, the lowest first, repeated from the start when used \
-     up. If absent, segments have the size of their rate.",
+    "Sizes of segments: a line per segment with its bytes in each rate, lowest first, repeated at the end. If absent, \
+     sizes follow the rate.",
 );
 
 impl Dash {
@@ -83,7 +83,7 @@ params! {
     /// Voice at a constant rate.
     #[derive(Copy)]
     pub struct Voice {
-        /// How it is coded.
+        /// Codec.
         codec: Codec = Param::of("g711", "chosen"),
     }
 }
@@ -135,7 +135,7 @@ params! {
         first: Rate = Param::of("300kbit", "chosen").within(Range::AboveZero),
         /// Frames per second.
         fps: f64 = Param::of("30", "chosen").within(Range::AboveZero),
-        /// Size of the largest packet on the wire; frames are cut into equal parts.
+        /// Largest packet on the wire; frames are cut into equal parts.
         packet: Bytes = Param::of("1200B", "chosen").within(Range::AboveZero),
     }
 }

@@ -167,13 +167,13 @@ params! {
     /// the letters of Haßlinger and Hohlfeld, "The Gilbert-Elliott model for packet loss in real time services on the Internet", MMB 2008.
     #[derive(Copy)]
     pub struct GilbertElliott {
-        /// Probability that the wire turns from good to bad, for each packet.
+        /// Probability per packet that the wire turns bad.
         p: Ratio = Param::required().within(Range::FromZero),
-        /// Probability that it turns from bad to good, for each packet.
+        /// Probability per packet that it turns good.
         r: Ratio = Param::required().within(Range::AboveZero),
-        /// Probability that a packet passes while the wire is bad.
+        /// Probability that a packet passes a bad wire.
         h: Ratio = Param::of("0", "Gilbert: a bad wire loses all").within(Range::FromZero),
-        /// Probability that a packet passes while the wire is good.
+        /// Probability that a packet passes a good wire.
         k: Ratio = Param::of("1", "Gilbert: a good wire loses none").within(Range::FromZero),
     }
 }
@@ -182,13 +182,11 @@ params! {
     /// A random time that each packet takes on a wire beyond its delay.
     #[derive(Copy)]
     pub struct Jitter {
-        /// The longest time beyond `delay`. Each packet draws its own.
+        /// Longest time beyond `delay`; each packet draws its own.
         max: Span = Param::required(),
-        /// `uniform` between 0 and `max`; or `normal` around half of `max` with a sixth of it as the standard deviation, drawn again where it
-        /// is outside.
+        /// `uniform` from 0 to `max`; `normal` with mean `max`/2 and deviation `max`/6, redrawn outside.
         distribution: JitterDistribution = Param::of("uniform", "chosen"),
-        /// Whether packets may overtake others. If not, a packet arrives with the one before it at the earliest, as on a path
-        /// whose queues vary; then bursts gather behind one that takes long.
+        /// Whether packets may overtake. If not, bursts gather behind a slow packet.
         reorder: bool = Param::of("false", "chosen"),
     }
 }

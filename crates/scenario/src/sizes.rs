@@ -56,31 +56,31 @@ pub enum Sizes {
 pub(crate) const SIZES: &[Variant] = &[
     Variant {
         name: "web_search",
-        doc: "Flows of a cluster that answers web searches (Alizadeh et al., SIGCOMM 2010): half are below 73 kB, 3 % above 10 MB; \
-              the mean is 1.7 MB.",
+        doc: "Flows of a web search cluster (Alizadeh et al., SIGCOMM 2010): half below 73 kB, 3 % above 10 MB; mean 1.7 \
+             MB.",
         params: &[],
     },
     Variant {
         name: "data_mining",
-        doc: "Flows of a cluster that mines data (Greenberg et al., SIGCOMM 2009): half are below 1.1 kB, 2 % above 100 MB; the mean is \
-              12.7 MB.",
+        doc: "Flows of a data mining cluster (Greenberg et al., SIGCOMM 2009): half below 1.1 kB, 2 % above 100 MB; mean \
+             12.7 MB.",
         params: &[],
     },
-    Variant { name: "constant", doc: "All alike.", params: &[required("size", SIZE, "The size.")] },
+    Variant { name: "constant", doc: "One size.", params: &[required("size", SIZE, "The size.")] },
     Variant {
         name: "bounded_pareto",
         doc: "Pareto between two bounds.",
         params: &[
-            default("alpha", NUMBER, "1.2", "Shape parameter; the smaller, the heavier the tail."),
+            default("alpha", NUMBER, "1.2", "Shape; the smaller, the heavier the tail."),
             required("least", SIZE, "Smallest size."),
             required("most", SIZE, "Largest size."),
         ],
     },
     Variant {
         name: "lognormal",
-        doc: "Lognormal; what lies outside the bounds is left out.",
+        doc: "Lognormal, without values outside the bounds.",
         params: &[
-            required("median", SIZE, "Median, as it is without bounds."),
+            required("median", SIZE, "Median without bounds."),
             required("sigma", NUMBER, "Standard deviation of the natural logarithm."),
             optional("least", SIZE, "Smallest size."),
             optional("most", SIZE, "Largest size."),
@@ -93,15 +93,11 @@ pub(crate) const SIZES: &[Variant] = &[
             required(
                 "file",
                 TEXT,
-                "One point a line: a size, and the share of files that are not larger, up to 1 or, in per cent, up to 100. Between two points sizes \
-                 are uniform. What follows `#` and a first line of names are skipped. Of three columns, as ns-2 has them, the second \
-                 is not used.",
+                "A point per line: a size, and the share of files not larger, up to 1 or 100 (per cent). Sizes are \
+                 uniform between points. `#` comments and a first line of names are skipped, and the second of three \
+                 columns (ns-2).",
             ),
-            optional(
-                "unit",
-                SIZE,
-                "What sizes count in; bytes if absent. The files of pFabric count packets, `1460B`.",
-            ),
+            optional("unit", SIZE, "Unit of sizes; bytes if absent. pFabric's files count packets, `1460B`."),
         ],
     },
 ];

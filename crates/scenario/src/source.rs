@@ -84,7 +84,7 @@ params! {
     pub struct Cbr {
         rate: Rate = BIT_RATE,
         packet: Bytes = PACKET,
-        /// Maximum variation of each gap between packets, up or down, as a share of the gap.
+        /// Largest variation of each gap, up or down, as a share of the gap.
         jitter: Ratio = Param::of("0", "chosen").within(Range::FromZero),
     }
 }
@@ -149,8 +149,8 @@ params! {
         /// Mean number of new connections per second.
         per_second: f64 = POSITIVE,
         ..&[optional("mean_size", SIZE, "Mean size of a file.")],
-        ..&shape("pareto", "Distribution of sizes with that mean."),
-        /// Another distribution of sizes, in place of `mean_size`.
+        ..&shape("pareto", "Distribution of sizes."),
+        /// A distribution in place of `mean_size`.
         sizes: Sizes = Param::unset("chosen") => Sizes::of_mean,
     }
 }
@@ -171,24 +171,20 @@ params! {
         ..&VIDEO_FRAMES,
         /// Where frame sizes come from, unless from a file.
         frames: Frames => |args: &EntryArgs<'_>| Ok(Frames::Gop { mean: args.rate_if_set("mean").unwrap_or(Rate::ZERO) }),
-        /// Smallest size of the frames of an adaptive video, as a share of their full size.
+        /// Smallest size of adaptive frames, as a share of the full size.
         least: Option<Ratio> = Param::of("0.1", "chosen").within(Range::AboveZero) => |args: &EntryArgs<'_>| Ok(args.switch("adaptive").then(|| args.ratio("least"))),
         ..&[PACKET.field("packet", Kind::Bytes, "")],
     }
 }
 
 const VIDEO_FRAMES: [Param; 3] = [
-    optional(
-        "file",
-        TEXT,
-        "Trace of frame sizes in bytes, one per line; repeated from the start at its end.",
-    ),
+    optional("file", TEXT, "Frame sizes in bytes, one per line, repeated at the end."),
     optional("mean", RATE, "Mean rate of a synthetic group of pictures IBBPBBPBBPBB."),
     default(
         "adaptive",
         SWITCH,
         "false",
-        "Whether frames shrink when a queue signals overload, and grow again afterwards.",
+        "Whether frames shrink when a queue signals overload, and grow afterwards.",
     ),
 ];
 

@@ -63,7 +63,7 @@ pub(crate) const ROOT: &[Param] = &[
     optional(
         "sample",
         SPAN,
-        "Interval of time series; if absent, 1, 2 or 5 times a power of ten, for at most 600 intervals.",
+        "Interval of time series; if absent 1, 2 or 5 times a power of ten: at most 600 intervals.",
     ),
     optional(
         "topology",
@@ -73,9 +73,8 @@ pub(crate) const ROOT: &[Param] = &[
     optional(
         "routing",
         of(Kind::Choice(ROUTING)),
-        "Which paths flows take that name none: those of least delay, and of these the ones of fewest links. Where several are \
-         left, with `ecmp` each node on the way has its connections take one of its next hops, by a hash of the connection and \
-         the seed, there and back each for itself; with `single` all take the path of the first names. `ecmp` if absent.",
+        "Paths of flows without `path`, by least delay, then fewest links. Of several, with `ecmp` a hash selects one \
+         for each connection and direction; with `single` all take the first by names. `ecmp` if absent.",
     ),
     optional("sweep", of(Kind::Table(SWEEP)), "How swept lists vary."),
     optional("defaults", of(Kind::Table(DEFAULTS)), "Default values for all links and flows."),
@@ -84,12 +83,12 @@ pub(crate) const ROOT: &[Param] = &[
     optional(
         "customer",
         of(Kind::Map(CUSTOMER)),
-        "Customers by name; needed only for weights other than 1. Flows name theirs under `customer`.",
+        "Customers by name; needed for weights other than 1. Flows name theirs under `customer`.",
     ),
     optional(
         "plans",
         TEXT,
-        "File of customers with rates, from which a queue `{ kind = \"htb\", plans = \"down\" }` has its classes.",
+        "File of customers with rates; a queue `{ kind = \"htb\", plans = \"down\" }` has its classes.",
     ),
     optional("change", of(Kind::Tables(CHANGE)), "Timed changes during the run."),
 ];
@@ -99,15 +98,15 @@ pub(crate) const DEFAULTS: &[Param] = &[
     optional(
         "link",
         of(Kind::Table(DEFAULT_LINK)),
-        "For links. Those of a predefined topology use it for what their tables in `topology` do not \
-         set; their rates and delays come from the topology, except for edges of a graph that have none.",
+        "For links; in a topology for keys that `topology` does not set. Rates and delays come from the topology, \
+         except for graph edges without.",
     ),
     optional("flow", of(Kind::Table(DEFAULT_FLOW)), "For flows; a formula uses the `i` of each flow."),
     optional(
         Preset::KEY,
         of(Kind::Choice(&Preset::NAMES)),
-        "For queues, markers and exchanges whose tables have no `preset`: `paper` gives parameters that are not set \
-         what their papers have, without mechanisms that were added later.",
+        "For queues, markers and exchanges without `preset`: `paper` takes unset parameters from their papers, without \
+         later mechanisms.",
     ),
 ];
 
@@ -119,17 +118,16 @@ pub(crate) const LINK: &[Param] = &concat::<16>(&[
         optional(
             "count",
             of(Kind::Count).within(Range::UpTo(MAX_LINKS)),
-            "Makes a group of so many equal links between the two nodes: `x.1`, `x.2`, ..., each with this rate and a queue of its \
-             own, and `x.1.back`, `x.2.back`, ... for the other direction. Each connection takes one of them by a hash. 1 if absent: \
-             one link `x`.",
+            "Number of equal links `x.1`, `x.2`, ... (back: `x.1.back`, ...), each with this rate and its own queue. A \
+             hash assigns connections. If absent, one link `x`.",
         ),
         optional("lost", of(Kind::Tables(LOST)), "Packets to lose, by ordinal."),
         optional(
             "back",
             of(Kind::TableOrFalse(BACK)),
-            "Settings of the reverse direction, the link `x.back`, which leads from `to` to `from`. Unless set here it has the same \
-             rate, delay and exchange, no jitter, and a FIFO queue of 1000 packets. `false` for a one-way link. Of a link of the \
-             topology it follows changes of rate, delay and exchange, unless the topology sets them apart, and of nothing else.",
+            "The reverse direction, link `x.back`: `lost` and the keys below. Default: the same rate, delay and \
+             exchange, no jitter, a FIFO of 1000 packets. `false` for a one-way link. In a topology it follows changes \
+             of rate, delay and exchange unless the topology sets them.",
         ),
     ],
     &SHARED_LINK,
@@ -140,42 +138,37 @@ const SHARED_LINK: [Param; 11] = [
     optional(
         "rate",
         LINK_RATE,
-        "Rate of the transmitter, or the trace of a recorded link. Required unless the topology defines the link.",
+        "Rate of the transmitter, or a recorded link. Required unless the topology defines the link.",
     ),
     optional("delay", DELAY, "Propagation delay of the wire. Required unless the topology defines the link."),
     optional(
         "jitter",
         JITTER,
-        "The longest time that packets take beyond `delay`, by chance and uniformly, without overtaking; or a table; none if absent.",
+        "Longest random time beyond `delay`: uniform, without overtaking; or a table; none if absent.",
     ),
     optional(
         "aggregate",
         of(Kind::TableOrFalse(Aggregate::PARAMS)),
-        "How the transmitter sends several packets each time it gets the medium, as Wi-Fi does; one packet at a time if absent or `false`.",
+        "Sends several packets per medium access, as Wi-Fi does; one at a time if absent or `false`.",
     ),
     optional("queue", QUEUE, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    optional(
-        "loss",
-        LINK_LOSS,
-        "Probability that a packet is lost on the wire, or the Gilbert-Elliott model of bursts; 0 if absent.",
-    ),
+    optional("loss", LINK_LOSS, "Probability of loss on the wire, or bursts (Gilbert-Elliott); 0 if absent."),
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second that the router at the far end issues to the link, in that router's \
-         currency; if absent, labels pass unchanged.",
+        "Tickets per second that the far router issues to the link, in its currency; if absent, labels pass unchanged.",
     ),
     optional(
         "ack_tickets",
         TICKETS,
-        "Receiver-based alternative to `tickets`: tickets per second that the router at the near end \
-         issues, on acknowledgements; needs the reverse direction.",
+        "Receiver-based alternative to `tickets`: tickets per second that the near router issues, on acknowledgements; \
+         needs the reverse direction.",
     ),
     optional("exchange", EXCHANGE, "Ticket exchange: parameters of the exchange `currency`."),
     optional(
         "watch",
         SWITCH,
-        "Whether results show its queue over time; if absent, true only for the bottlenecks of a topology.",
+        "Whether results show its queue over time; true for bottlenecks of a topology if absent.",
     ),
     optional("pcap", SWITCH, "Whether to write its packets to a capture file; false if absent."),
 ];
@@ -210,17 +203,17 @@ pub(crate) const RATE_TABLE: &[Param] = &[
     required(
         "trace",
         TEXT,
-        "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
-         period; or a table, as `columns` says. What follows `#` is skipped. Defaults of queues go by the mean. What flows are due goes by the mean of each \
-         100 ms, or of the time that a buffer of 96 kB takes if that is longer.",
+        "File of opportunities to send 1504 bytes, in mahimahi's format: a time in ms per line, repeated with the last \
+         as period; or a table (`columns`). `#` starts a comment. Queues take their defaults from the mean rate; \
+         entitlements use means of 100 ms, or of the time of 96 kB if longer.",
     ),
     optional(
         "columns",
         TEXT,
-        "The units of the file's columns, such as `s Mbit`, `ms kbit` or `s`, with `-` for columns that are not used: numbers with blanks, \
-         commas or semicolons between them, perhaps below a line of names. A rate lasts until the time of the next line, the last as long as the one before it, and \
-         times count from the first line. With a unit of size, as in `ms B`, a line says what came since the line before, or in a length, `B +ms`. With a time alone \
-         each line is an opportunity.",
+        "Units of columns, such as `s Mbit` or `ms kbit`; `-` skips one. Blanks, commas or semicolons separate numbers; \
+         a first line of names is skipped. A rate holds until the next line, the last as long as the one before; times \
+         count from the first line. With a size (`ms B`) a line has what came since the last line, or in a length (`B \
+         +ms`). A time alone is an opportunity.",
     ),
 ];
 /// Defaults of all links.
@@ -235,13 +228,12 @@ pub(crate) const LOST: &[Param] = &[
     required(
         "packets",
         of(Kind::Ordinals),
-        "Ordinals of its packets on this link, counting from 1 over all its `connections` together.",
+        "Ordinals of its packets on this link, from 1, over all its `connections` together.",
     ),
 ];
 
 /// A customer.
-pub(crate) const CUSTOMER: &[Param] =
-    &[default("weight", NUMBER, "1", "Weight where bandwidth is divided among customers.")];
+pub(crate) const CUSTOMER: &[Param] = &[default("weight", NUMBER, "1", "Weight among customers.")];
 
 /// A flow or a group of similar flows.
 pub(crate) const FLOW: &[Param] = &concat::<25>(&[
@@ -249,41 +241,41 @@ pub(crate) const FLOW: &[Param] = &concat::<25>(&[
         optional(
             "count",
             of(Kind::Count).within(Range::UpTo(MAX_FLOWS)),
-            "Makes a group of so many flows: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow \
-             `x` with `i` = 1.",
+            "Number of flows in a group: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow `x` with `i` = 1.",
         ),
-        required("from", TEXT, "Node of the source; `{i}` in names is the number of the group member."),
+        required("from", TEXT, "Node of the source; `{i}` is the number in the group."),
         required("to", TEXT, "Node of the sink."),
         optional(
             "path",
             of(Kind::Texts),
-            "Nodes or links that its packets pass; the end nodes may be omitted. If absent, the path of \
-             least delay; ties go to the fewest links, then as `routing` says. Of parallel links between two nodes of this list \
-             packets take the one of least delay, then of the first name.",
+            "Nodes or links that packets pass; end nodes may be omitted. If absent, as `routing` says. Of parallel \
+             links the one of least delay, then first name.",
         ),
         optional("return_path", of(Kind::Texts), "The same for acknowledgements."),
         optional(
             "customer",
             TEXT,
-            "Its customer, such as \"home{i}\", for queues that divide bandwidth among customers first \
-             and then among the flows of each. If any flow has one, all flows without one form one more \
-             customer of weight 1. The classes of `prio`, `htb` and `hfsc` have names of customers.",
+            "Its customer, such as \"home{i}\", for queues that divide among customers first. If any flow has one, all \
+             others form one more of weight 1. It selects the class of `prio`, `htb` and `hfsc`.",
         ),
         TARGET,
         TARGET_DELAY,
         optional(
             "stream",
             TEXT,
-            "Name of its random streams, of a group `x.1`, `x.2`, ...; its own name if absent. A renamed flow \
-             keeps its draws with `stream` set to its old name.",
+            "Name of its random streams; its own name if absent. With its old name a renamed flow or group keeps its \
+             draws.",
         ),
     ],
     &SHARED_FLOW,
 ]);
 
 /// What a real-rate flow asks for its queue.
-pub(crate) const TARGET: Param =
-    optional("target", SIZE, "What a `ramp` queue should hold of a `real_rate` flow, if not its parameter.");
+pub(crate) const TARGET: Param = optional(
+    "target",
+    SIZE,
+    "Bytes that a `ramp` queue should hold of a `real_rate` flow; its parameter if absent.",
+);
 /// The target of a real-rate flow in time.
 pub(crate) const TARGET_DELAY: Param =
     optional("target_delay", SPAN, "The same in time at the flow's own rate.");
@@ -296,83 +288,82 @@ const SHARED_FLOW: [Param; 16] = [
     optional(
         "connections",
         of(Kind::Count).within(Range::UpTo(MAX_CONNECTIONS)),
-        "Number of connections in the flow, each with its own TCP or QUIC, random start and source; queues, markers \
-         and `lost` see one flow. 1 if absent.",
+        "Number of connections, each with its own transport, start and source; queues, markers and `lost` see one flow. \
+         1 if absent.",
     ),
     optional(
         "tcp",
         of(Kind::Defined("tcp", "\"rfc\"")),
-        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate. `false` takes a default back.",
+        "TCP: a profile, a congestion control of profile `linux`, or a table of `profile` and parameters. If absent, \
+         `linux`, or UDP for sources with a rate. `false` undoes a default.",
     ),
     optional(
         "quic",
         of(Kind::Defined("quic", "\"cubic\"")),
-        "QUIC in place of `tcp`: a congestion control that `apportion explain quic` lists, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`. `false` takes a default back.",
+        "QUIC in place of `tcp`: a congestion control (`apportion explain quic`), or a table of `algorithm` and \
+         parameters. Simulator only; not for `web` and `probe`. `false` undoes a default.",
     ),
     optional(
         "protocol",
         of(Kind::Choice(&["tcp", "udp"])),
-        "Protocol field of its packets, for queues that read it; if absent, the actual transport, which is UDP for QUIC. Datagrams \
-         with \"tcp\" are spoofed.",
+        "Protocol field, for queues that read it; the actual transport if absent (UDP for QUIC). Datagrams with \"tcp\" \
+         are spoofed.",
     ),
     optional(
         "ecn",
         of(Kind::Choice(&["not_ect", "ect0", "ect1"])),
-        "ECN field of its datagrams; `not_ect` if absent. A source that says more than that and does not answer to marks is a \
-         flood that asks for them. TCP and QUIC have a parameter `ecn` of their own.",
+        "ECN field of its datagrams; `not_ect` if absent. A source that sets another and ignores marks is a flood. TCP \
+         and QUIC have their own `ecn`.",
     ),
     default("source", of(Kind::Variants(SOURCES)), "greedy", "Traffic source."),
     default(
         "class",
         of(Kind::Choice(CLASSES)),
         "greedy",
-        "Traffic class, for queues that distinguish classes: `real_rate` for a flow such as video, which has no \
-         use for more than its rate; `greedy` for a flow that uses all it gets.",
+        "Traffic class: `real_rate` for a flow that cannot use more than its rate, such as video; else `greedy`.",
     ),
-    default("weight", NUMBER, "1", "Weight where bandwidth is divided by weights."),
+    default("weight", NUMBER, "1", "Weight for disciplines that divide by weights."),
     optional(
         "rtt",
         SPAN,
-        "Round-trip time, for queues that divide buffer space by it; if absent, the delays of the links both \
-         ways at the start and the transmission times of a full packet and its acknowledgement.",
+        "Round-trip time, for queues that divide buffers by it; if absent, delays both ways at the start, and \
+         transmission times of a full packet and its acknowledgement.",
     ),
     default(
         "guarantee",
         of(Kind::Rate).within(Range::FromZero),
         "0bit",
-        "Guaranteed rate, whether the flow sends or not. The guarantees of the flows that cross a link may add up \
-         to at most its rate, at the start and when a change raises one.",
+        "Guaranteed rate. Guarantees of flows on a link, silent ones included, may add up to its rate.",
     ),
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second issued to its source, in the currency of the source's node; of a group to that of each \
-         member, once for all its `connections`, and to each flow that a source opens.",
+        "Tickets per second issued to its source, in its node's currency: once for all `connections`, and for each flow \
+         that a source opens.",
     ),
     optional(
         "ack_tickets",
         TICKETS,
-        "Receiver-based alternative to `tickets`: tickets per second issued to its sink; of a group to that of each \
-         member, once for all its `connections`, and to each flow that a source opens. TCP and QUIC only.",
+        "Receiver-based alternative to `tickets`: issued to its sink, likewise. TCP and QUIC only.",
     ),
     optional(
         "mark",
         MARK,
-        "Marker of its packets at the source: a name, or a table with parameters. If absent, `tickets` \
-         for a flow with `tickets` or `ack_tickets`, else none.",
+        "Marker at the source: a name, or a table with parameters. If absent, `tickets` for a flow with `tickets` or \
+         `ack_tickets`, else none.",
     ),
     optional(
         "jitter",
         DELAY,
-        "Longest time that its hosts take for a packet or acknowledgement, drawn uniformly for each, in order. \
-         Simulator only. If absent, its transmission time over the slowest link of the path.",
+        "Longest random time of its hosts per packet or acknowledgement, in order. Simulator only. If absent, its \
+         transmission time over the slowest link of the path.",
     ),
     default("start", of(Kind::OrTable(&Kind::Time, START)).within(Range::FromZero), "0s", "Start time."),
     optional(
         "stop",
         TIME,
-        "Time when its source stops writing, or starting short flows; the end of the run if absent. What is written is \
-         still sent: a file is written as a whole at its start.",
+        "Time when its source stops writing or starting short flows; the end if absent. What is written is still sent, \
+         such as a file.",
     ),
 ];
 
@@ -392,10 +383,10 @@ pub(crate) const CHANGE: &[Param] = &[
     required(
         "set",
         TEXT,
-        "Parameter to change: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; \
-         flow.NAME.rate, .class, .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
+        "Parameter: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; flow.NAME.rate, .class, .weight, \
+         .guarantee, .tickets or .ack_tickets, of a flow or group.",
     ),
-    required("to", of(Kind::Any), "The new value, written as for that key; a rate may be zero."),
+    required("to", of(Kind::Any), "New value, written as for that key; a rate may be zero."),
 ];
 
 #[cfg(test)]

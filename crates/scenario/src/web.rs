@@ -23,21 +23,21 @@ const MODEL: Param = Param::unset("3GPP2 C.R1002");
 params! {
     /// Users who load pages. Sizes are those of the model.
     pub struct Web {
-        /// Sizes of main objects, as `sizes` below; if absent, lognormal with median 4230B and sigma 1.37, 100B to 2MB.
+        /// Sizes of main objects; if absent, lognormal with median 4230B and sigma 1.37, 100B to 2MB.
         main_size: Sizes = MODEL => |_| lognormal(4_230, 1.37, 100),
-        /// Embedded objects of a page; if absent, 0 to 53 of a Pareto distribution, 5.64 on average.
+        /// Embedded objects per page; if absent, Pareto from 0 to 53, 5.64 on average.
         objects: Objects = MODEL.within(Range::FromZero),
         /// Sizes of embedded objects; if absent, lognormal with median 478B and sigma 2.36, 50B to 2MB.
         object_size: Sizes = MODEL => |_| lognormal(478, 2.36, 50),
-        /// Most connections of a user, as browsers have them to a server over HTTP/1.1.
+        /// Most connections of a user, as browsers over HTTP/1.1.
         parallel: u32 = Param::of("6", "browsers").within(Range::UpTo(MAX_PARALLEL)),
-        /// Mean of the exponential time from the end of a page to the next.
+        /// Mean of the exponential time from page to page.
         think: Span = Param::of("30s", "3GPP2 C.R1002").within(Range::AboveZero),
         /// Size of a request on the wire.
         request: Bytes = Param::of("350B", "3GPP2 C.R1002").within(Range::AboveZero),
-        /// Mean number of users who come in a second; if absent, there is one all the time.
+        /// Mean number of new users per second; if absent, one user is always there.
         users_per_second: Option<f64> = Param::unset("chosen").within(Range::AboveZero),
-        /// Mean of the exponential time that such a user stays.
+        /// Mean of the exponential time that they stay.
         life: Option<Span> = Param::unset("chosen").within(Range::AboveZero),
         /// Whether the pages are requests of a byte, which measure how long a round trip takes.
         is_probe: bool => |_| Ok(false),

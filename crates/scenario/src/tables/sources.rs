@@ -25,56 +25,55 @@ pub(crate) const SOURCES: &[Variant] = &[
     },
     Variant {
         name: "web",
-        doc: "Users who load pages: a main object, then embedded ones over parallel connections, which they keep, then time to read. \
-              Each connection is a flow of its own for queues; `completions` has the pages. What is not set is the web model of 3GPP2 \
-              C.R1002. Simulator and TCP only.",
+        doc: "Users who load pages: a main object, embedded objects over parallel persistent connections, then reading \
+             time. For queues each connection is a flow; `completions` has the pages. Defaults are the web model of \
+             3GPP2 C.R1002. Simulator and TCP only.",
         params: Web::PARAMS,
     },
     Variant {
         name: "probe",
-        doc: "Requests of a byte over one connection, each when the last was answered and a random time has passed: how many round trips \
-              would fit a minute (`rpm`), as draft-ietf-ippm-responsiveness asks of a loaded path. Simulator and TCP only.",
+        doc: "Requests of a byte over one connection, each after an answer and a random time: measures `rpm`, round \
+             trips per minute under load (draft-ietf-ippm-responsiveness). Simulator and TCP only.",
         params: &[
             default(
                 "per_second",
                 NUMBER,
                 "10",
-                "Mean number of requests in a second, were answers to take no time.",
+                "Mean number of requests per second if answers took no time.",
             ),
             default("request", SIZE, "100B", "Size of a request on the wire."),
         ],
     },
     Variant {
         name: "video",
-        doc: "Video frames, each sent at its display time: from the trace `file`, or synthetic MPEG of \
-              rate `mean`.",
+        doc: "Video frames, sent at display times: from the trace `file`, or synthetic MPEG of rate `mean`.",
         params: Video::PARAMS,
     },
     Variant {
         name: "dash",
-        doc: "Adaptive video: a player that asks for one segment after another, each in the rate that it chooses, and plays them \
-              while it holds some. TCP only; each request is a packet of its own on the way back.",
+        doc: "Adaptive video: a player requests segments, chooses the rate of each, and plays from its buffer. TCP only; \
+             requests are packets on the way back.",
         params: Dash::PARAMS,
     },
     Variant {
         name: "voice",
-        doc: "Voice: a packet every 20 ms, of 200 bytes with `g711` and of 60 bytes with `g729a`. UDP only.",
+        doc: "Voice: a packet each 20 ms, 200 bytes with `g711`, 60 with `g729a`. UDP only.",
         params: Voice::PARAMS,
     },
     Variant {
         name: "call",
-        doc: "A video call: frames at constant intervals, of a rate that adapts to the delay and the losses that the receiver reports, \
-              as Google Congestion Control does. UDP only; each report is a packet of its own on the way back.",
+        doc: "Video call: frames at constant intervals; the rate adapts to delay and loss as in Google Congestion \
+             Control. UDP only; reports are packets on the way back.",
         params: AdaptiveCall::PARAMS,
     },
     Variant {
         name: "replay",
-        doc: "Replays the times and sizes of a packet capture, those without payload too. UDP only.",
+        doc: "Replays times and sizes of a packet capture, packets without payload included. UDP only.",
         params: &[required(
             "file",
             TEXT,
-            "A pcap or pcapng file: of Ethernet, also with tags or PPPoE, of raw IP, of loopback, or of `tcpdump -i any`. Sizes are those of IP \
-             packets, 28B to 65535B; packets are in the order of their times. A warning counts frames that are left out.",
+            "pcap or pcapng: Ethernet (also with tags or PPPoE), raw IP, loopback, or `tcpdump -i any`. Sizes are those \
+             of IP packets, 28B to 65535B, by time. A warning counts omitted frames.",
         )],
     },
 ];

@@ -15,11 +15,7 @@ const TOPOLOGY_LINK: &[Param] = &[
     ),
     required("delay", DELAY, "Propagation delay of the wire, in both directions."),
     optional("queue", QUEUE, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    optional(
-        "loss",
-        LINK_LOSS,
-        "Probability that a packet is lost on the wire, or the Gilbert-Elliott model of bursts; 0 if absent.",
-    ),
+    optional("loss", LINK_LOSS, "Probability of loss on the wire, or bursts (Gilbert-Elliott); 0 if absent."),
     optional("back", of(Kind::Table(DEFAULT_BACK)), "Settings of the reverse direction."),
 ];
 /// Access links between hosts and routers, which should not be bottlenecks.
@@ -59,21 +55,20 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "chain",
-        doc: "Routers n1, n2, ... in a row, linked by `hop1`, `hop2`, ...; a host h1, h2, ... at each of them.",
+        doc: "Routers n1, n2, ..., linked by `hop1`, `hop2`, ...; a host h1, h2, ... at each.",
         params: &[HOPS, HOP_LINK, ACCESS_LINKS],
     },
     Variant {
         name: "parking_lot",
-        doc: "Routers n1, n2, ... in a row, linked by `hop1`, `hop2`, ...; hosts src at the first and dst at the \
-              last for flows over all hops; for cross traffic over hop k alone, hosts in{k} before it and out{k} \
-              after it.",
+        doc: "Routers n1, n2, ..., linked by `hop1`, `hop2`, ...; hosts src at the first and dst at the last for flows \
+             over all hops; for cross traffic over hop k, hosts in{k} before and out{k} after it.",
         params: &[HOPS, HOP_LINK, ACCESS_LINKS],
     },
     Variant {
         name: "gfc",
-        doc: "Generic fairness configuration: routers R1 - R4 in a row, linked by `R1-R2` (15.6 Mb/s), `R2-R3` \
-              (36 Mb/s) and `R3-R4` (22.8 Mb/s), 10 ms each; hosts short1 - short4 with short and long1 - long4 with \
-              long access links at each router.",
+        doc: "Generic fairness configuration: routers R1 - R4, linked by `R1-R2` (15.6 Mb/s), `R2-R3` (36 Mb/s) and \
+             `R3-R4` (22.8 Mb/s), 10 ms each; at each router hosts short1 - short4 and long1 - long4, by length of \
+             access link.",
         params: &[
             optional("queue", QUEUE, "Queue discipline of the three links; \"fifo\" if absent."),
             default("short", DELAY, "2.5ms", "Delay of short access links."),
@@ -83,8 +78,8 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "satellite",
-        doc: "Hosts l1, l2, ... - gateway - link `satellite` - terminal - hosts r1, r2, ...; data flows \
-              from left to right, acknowledgements return over the narrow `satellite.back`.",
+        doc: "Hosts l1, l2, ... - gateway - link `satellite` - terminal - hosts r1, r2, ...; data flows right, \
+             acknowledgements return over the narrow `satellite.back`.",
         params: &[
             PAIRS,
             required("satellite", of(Kind::Table(TOPOLOGY_LINK)), "The link over the satellite."),
@@ -93,10 +88,10 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "fat_tree",
-        doc: "A data centre of switches with `k` ports (Al-Fares et al., SIGCOMM 2008): `k` pods of k/2 edge and k/2 aggregation \
-              switches, and k^2/4 core switches, all numbered from 1: edge1, edge2, ..., agg1, ..., core1, ...; hosts h1, h2, ..., \
-              h{k^3/4}, k/2 at each edge switch. Links `h1-edge1`, `edge1-agg1`, `agg1-core1` lead up, `.back` down. Between pods \
-              there are k^2/4 paths of equal cost, which flows take by a hash.",
+        doc: "Data centre of `k`-port switches (Al-Fares et al., SIGCOMM 2008): `k` pods of k/2 edge and k/2 aggregation \
+             switches, k^2/4 core switches, numbered from 1: edge1, ..., agg1, ..., core1, ...; hosts h1, ..., \
+             h{k^3/4}, k/2 per edge switch. Links `h1-edge1`, `edge1-agg1`, `agg1-core1` lead up, `.back` down. A hash \
+             selects among the k^2/4 equal paths between pods.",
         params: &[
             required("k", of(Kind::Count).within(Range::UpTo(MAX_K)), "Ports of a switch, even."),
             FABRIC,
@@ -105,9 +100,9 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "leaf_spine",
-        doc: "A data centre of two layers: leaves leaf1, leaf2, ..., each with a link to every spine spine1, spine2, ...; hosts h1, \
-              h2, ..., the first of them at leaf1. Links `h1-leaf1` and `leaf1-spine1` lead up, `.back` down. Between leaves there \
-              are as many paths of equal cost as spines, which flows take by a hash.",
+        doc: "Data centre of two layers: leaves leaf1, ..., each linked to every spine spine1, ...; hosts h1, ..., the \
+             first at leaf1. Links `h1-leaf1`, `leaf1-spine1` lead up, `.back` down. A hash selects among the equal \
+             paths, one per spine.",
         params: &[
             required("leaves", SWITCHES, "Number of leaves."),
             required("spines", SWITCHES, "Number of spines."),
@@ -118,14 +113,14 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "gml",
-        doc: "A graph in the Graph Modelling Language, such as those of the Internet Topology Zoo and of Shadow: nodes are named \
-              by their label, else their id; an edge becomes a link `a-b`, which leads from its source to its target, and \
-              `a-b.back` unless the graph is directed, with what the edge says, else what `link` says.",
+        doc: "Graph Modelling Language, as in the Internet Topology Zoo and Shadow. Labels, else ids, name nodes. An \
+             edge becomes link `a-b`, from source to target, and `a-b.back` unless the graph is directed; `link` fills \
+             in what it lacks.",
         params: &[required("file", TEXT, "The GML file, in UTF-8 or ISO 8859-1."), EDGES],
     },
     Variant {
         name: "graphml",
-        doc: "A graph in GraphML, read as one in GML is: the `attr.name` of its `key` elements are the names of attributes.",
+        doc: "GraphML, read as GML: the `attr.name` of `key` elements names attributes.",
         params: &[required("file", TEXT, "The GraphML file."), EDGES],
     },
 ];
@@ -138,7 +133,7 @@ const MAX_K: u64 = 40;
 const SWITCHES: Param = of(Kind::Count).within(Range::UpTo(MAX_LINKS / 4));
 const FABRIC: Param = required("link", of(Kind::Table(FABRIC_LINK)), "All links, in both directions.");
 const FABRIC_ACCESS_LINKS: Param =
-    optional("access", of(Kind::Table(FABRIC_ACCESS)), "Access links of the hosts, where they differ.");
+    optional("access", of(Kind::Table(FABRIC_ACCESS)), "Access links, where they differ.");
 /// Links of a data centre, which are equal in both directions.
 const FABRIC_LINK: &[Param] = &[
     required("rate", RATE, "Rate of the transmitter."),
