@@ -63,19 +63,33 @@ pub fn reference() -> String {
         let _ = write!(out, "\n## {title}\n{example}");
         markdown_keys(&mut out, keys);
     }
-    let variants = [
+    let explained = [
         ("Topologies", include_str!("reference/topologies.md"), topologies()),
         ("Sources", include_str!("reference/sources.md"), sources()),
-        ("Sizes of files", "", SIZES),
     ];
-    for (title, example, variants) in variants {
-        let _ = write!(out, "\n## {title}\n{example}");
+    for (title, text, variants) in explained {
+        let _ = write!(out, "\n## {title}\n{text}");
         for variant in variants {
-            let _ = write!(out, "\n### `{}`\n\n{}\n", variant.name, variant.doc);
-            markdown_keys(&mut out, variant.params);
+            let keys: Vec<_> = variant.params.iter().map(key_in_brief).collect();
+            let line = format!("- `{}`: {} {}", variant.name, variant.doc, keys.join(", "));
+            let _ = writeln!(out, "{}", line.trim_end());
         }
     }
+    out.push_str("\n## Sizes of files\n");
+    for variant in SIZES {
+        let _ = write!(out, "\n### `{}`\n\n{}\n", variant.name, variant.doc);
+        markdown_keys(&mut out, variant.params);
+    }
     out + REFERENCE_TAIL
+}
+
+/// A key whose meaning stands elsewhere, with its default.
+fn key_in_brief(key: &Param) -> String {
+    match if_absent(key) {
+        "" => format!("`{}`", key.name),
+        "required" => format!("**`{}`**", key.name),
+        text => format!("`{}` ({text})", key.name),
+    }
 }
 
 const REFERENCE_HEAD: &str = include_str!("reference/head.md");
