@@ -19,8 +19,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-/// The arguments of the command line `words`. Ends the process where the words make no sense, or ask for help; of an option that has been
-/// renamed, it says the new name.
+/// Parses the command line `words`. Exits the process on a usage error or a request for help; names the new
+/// option in place of a renamed one.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Arguments {
     let words: Vec<OsString> = words.into_iter().collect();
     Arguments::try_parse_from(&words).unwrap_or_else(|mut error| {
@@ -170,7 +170,7 @@ pub struct PhaseCheck {
 }
 
 impl PhaseCheck {
-    /// Whether each of so many replications has one.
+    /// Returns whether each replication has one, given the number of seeds.
     pub const fn of(self, seeds: u64) -> bool {
         self.phase_check || seeds > 1 && !self.no_phase_check
     }
@@ -204,7 +204,7 @@ pub struct Late {
 }
 
 impl Late {
-    /// How often a run of the lab is repeated.
+    /// Number of times that a run of the lab is repeated.
     pub fn retries(self) -> u64 {
         self.retries.unwrap_or(apportion::lab::RETRIES)
     }
@@ -299,7 +299,7 @@ pub struct Plot {
     pub force: bool,
 }
 
-/// The kinds of figures by name.
+/// Kinds of figures by name.
 fn kinds() -> impl TypedValueParser<Value = Kind> {
     let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.describe()));
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
@@ -339,7 +339,7 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// The first option that says how a scenario is run, by its name.
+    /// Name of the first option that says how a scenario is run.
     pub fn option_of_runs(&self) -> Option<&'static str> {
         let options = [
             ("--seeds", self.seeds.is_some()),

@@ -1,4 +1,4 @@
-//! `apportion cache`: care of the simulations that are kept.
+//! `apportion cache`: shows, prunes and checks the cache of simulations.
 
 use anyhow::{Context as _, bail};
 use apportion::{Cache, Usage};
@@ -7,22 +7,22 @@ use crate::arguments::{CacheCommand, CacheUse};
 use crate::output;
 use crate::status::Status;
 
-/// Why there is no cache.
+/// Message where there is no cache.
 pub const NO_PLACE: &str = "there is no place for a cache; set APPORTION_CACHE_DIR to a folder";
 
-/// The cache of this user; none if the environment names no place for it.
+/// Returns this user's cache; none if the environment names no place for it.
 pub fn default() -> Option<Cache> {
     Cache::default_folder().map(Cache::at)
 }
 
 impl CacheUse {
-    /// The cache of this user, if it is to be used.
+    /// Returns this user's cache, if it is to be used.
     pub fn chosen(self) -> Option<Cache> {
         default().filter(|_| !self.no_cache)
     }
 }
 
-/// Says that simulations could not be kept.
+/// Reports that simulations could not be kept.
 pub fn note_failure(failure: Option<&str>) {
     if let Some(failure) = failure {
         output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));

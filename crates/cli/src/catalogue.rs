@@ -1,4 +1,4 @@
-//! `apportion list`: what scenarios can name, example scenarios and experiments, a line each.
+//! `apportion list`: names for scenarios, example scenarios and experiments, a line each.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use apportion::catalogue::{self, Section, table};
 
 use crate::arguments::What;
 
-/// Names with a line each.
+/// Lists names, a line each.
 pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
     let mut lists: Vec<(What, &str, Vec<Vec<String>>)> = Vec::new();
     for list in catalogue::list(catalog) {
@@ -40,7 +40,7 @@ pub fn list(catalog: &Catalog, what: Option<What>) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The title of a scenario.
+/// Title of a scenario.
 fn title(text: &str) -> String {
     let value = text.lines().find_map(|line| line.strip_prefix("title = "));
     value.unwrap_or_default().trim_matches('"').to_owned()

@@ -1,35 +1,36 @@
-//! Simulations on a cluster, into the cache of this user.
+//! Simulations on a cluster, into this user's cache.
 
 use anyhow::{Error, bail};
 use apportion::{Cancel, Scenario};
 
 use crate::interrupt;
 
-/// What a cluster is to simulate.
+/// A request to a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct OnCluster<'a> {
-    /// Address of its scheduler.
+    /// Address of the scheduler.
     pub address: &'a str,
     pub scenarios: &'a [Scenario],
     /// Replications of each point.
     pub seeds: u64,
-    /// Whether each has a perturbed copy.
+    /// Whether each replication has a perturbed copy.
     pub phase_check: bool,
     /// Whether [outcomes are held](apportion::Run::retain).
     pub hold: bool,
-    /// Whether it may be too large.
+    /// Whether the run may exceed the limits of an estimate.
     pub force: bool,
-    /// Whether no progress is shown.
+    /// Whether progress is hidden.
     pub quiet: bool,
 }
 
-/// Simulates on a cluster into the cache of the user. Whether all of it has ended; false after an interrupt.
+/// Simulates on a cluster into the user's cache. Returns whether all of it has ended: false after an
+/// interrupt.
 pub type Cluster<'a> = &'a dyn Fn(&OnCluster<'_>) -> Result<bool, String>;
 
-/// Simulates it. The token of [`interrupt::listen`], which an interrupt has cancelled already if one came.
+/// Simulates `wanted`. Returns the token of [`interrupt::listen`], cancelled already if an interrupt came.
 ///
 /// # Errors
-/// What the cluster says; if there is no `cluster`.
+/// The cluster's error; or there is no `cluster`.
 pub fn simulate(wanted: &OnCluster<'_>, cluster: Option<Cluster<'_>>) -> anyhow::Result<Cancel> {
     let is_whole = available(cluster)?(wanted).map_err(Error::msg)?;
     let cancel = interrupt::listen()?;

@@ -1,4 +1,5 @@
-//! `apportion compare`: runs with the first of them, as text and as a page, or the simulator with the TCP of this machine.
+//! `apportion compare`: compares runs with the first of them, as text and as a page, or the simulator with
+//! the TCP of this machine.
 
 use std::io::Write as _;
 
@@ -81,12 +82,12 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
     Ok(if parity.agrees() { Status::SUCCESS } else { Status::from(1) })
 }
 
-/// Says why results are not valid.
+/// Reports why results are not valid.
 pub fn note_faults(faults: &[String]) {
     faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
 }
 
-/// Prints rows as JSON lines, or all of it as text.
+/// Prints rows as JSON lines, or everything as text.
 fn print(json: bool, rows: &[impl Serialize], text: &impl ToString) -> anyhow::Result<()> {
     if !json {
         return Ok(output::print(&text.to_string())?);

@@ -24,7 +24,7 @@ pub fn export(arguments: &Export) -> anyhow::Result<Status> {
             });
         }
         anyhow::ensure!(point.is_none(), "a table has all points; leave --point out, or export `{FLENT}`");
-        // A reader that goes away is no failure of the export.
+        // A reader that closes the pipe is no failure of the export.
         apportion::export(run, table, out).map_err(|error| match error {
             apportion::ExportError::Write(error) => error.into(),
             other => other.into(),
@@ -48,10 +48,10 @@ pub fn export(arguments: &Export) -> anyhow::Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// What is no table, and is exported all the same.
+/// The export that is no table.
 const FLENT: &str = "flent";
 
-/// Writes a file, all or nothing; one that is there only with `force`.
+/// Writes a file as a whole or not at all; overwrites one with `force` only.
 pub fn to_file(
     path: &Path,
     force: bool,

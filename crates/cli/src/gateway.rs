@@ -51,11 +51,11 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// What stands above what packets are charged, and above what plans give each node.
+/// Headings of the table of charges per packet, and of the rates that plans give each node.
 const CHARGES: &str = "What IP packets of 40, 100 and 1500 B are charged:";
 const RATES: &str = "What plans assure while all want more, to what they have at most:";
 
-/// Lines under a heading as comments of TOML; nothing if there are none.
+/// Formats lines under a heading as TOML comments; empty if there are no lines.
 fn as_comments(heading: &str, lines: &str) -> String {
     if lines.is_empty() {
         return String::new();
@@ -64,7 +64,7 @@ fn as_comments(heading: &str, lines: &str) -> String {
     format!("\n# {heading}\n{lines}")
 }
 
-/// Restores offloads; status 1 if some could not be.
+/// Restores offloads; status 1 if some could not be restored.
 fn restore(config: &Path) -> anyhow::Result<Status> {
     let restored = Gateway::new(config).restore()?;
     let line = |(interface, result): &Restored| match result {
@@ -86,7 +86,8 @@ fn write_logs(arguments: &arguments::Gateway) {
     }
 }
 
-/// Prints what is known of a file and its interfaces; status 1 if a gateway of its title runs and no frames pass.
+/// Prints a file's configuration and the state of its interfaces; status 1 if a gateway of its title runs and
+/// forwards no frames.
 fn check(config: &Path, backend: Backend) -> anyhow::Result<Status> {
     let gateway = Gateway::new(config).backend(backend);
     let found = gateway.check()?;

@@ -1,4 +1,4 @@
-//! `apportion import`: configurations of other programs as those of this one.
+//! `apportion import`: converts the configurations of other programs.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::export::to_file;
 use crate::output;
 use crate::status::Status;
 
-/// The name by which standard input is read.
+/// Name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
 pub fn import(arguments: &Import) -> anyhow::Result<Status> {
@@ -38,7 +38,7 @@ pub fn import(arguments: &Import) -> anyhow::Result<Status> {
                     "`{}` is for the plans of customers; write for example --out provider.toml",
                     out.display()
                 );
-                // Both or neither.
+                // Write both files or neither.
                 anyhow::ensure!(
                     *force || !out.exists(),
                     "`{}` is there already; overwrite it with --force",

@@ -5,12 +5,12 @@ use std::thread;
 use anyhow::Context as _;
 use apportion::Cancel;
 
-/// The token that an interrupt cancels from now on. Starts a thread.
+/// Returns the token that an interrupt cancels from now on. Starts a thread.
 pub fn listen() -> anyhow::Result<Cancel> {
     Ok(Interrupt::listen()?.cancel)
 }
 
-/// An interrupt that is listened for by the thread that waits for it.
+/// An interrupt, delivered to the thread that waits for it.
 pub struct Interrupt {
     pub cancel: Cancel,
 }
@@ -31,12 +31,12 @@ impl Interrupt {
         Ok(Self { cancel })
     }
 
-    /// Whether there was one.
+    /// Whether the interrupt has come.
     pub fn is_over(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Waits for it, in the thread that listens.
+    /// Waits for the interrupt, in the thread that listens.
     pub fn wait(&self) {
         while !self.cancel.is_cancelled() {
             thread::park();

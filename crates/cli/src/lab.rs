@@ -1,4 +1,4 @@
-//! `apportion lab`: load, run over the TCP of this machine, write, summarise.
+//! `apportion lab`: loads a scenario, runs it over the TCP of this machine, writes and summarises.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check_with(&scenario, backend)?;
-    // The namespace that it enters has no way to a browser.
+    // Bind the page first: the namespace that the run enters has no way to a browser.
     let world = RealTime::enter(&scenario, wanted, backend, page.bind(&scenario)?)?;
     let run = |run: Run<'_>| run.retries(late.retries()).force(*force).backend(backend).lab();
     let results = match world.run(&scenario, wanted, &folder, run) {
         Err(RunError::Unwritten { cause, finished }) => {
-            // What took minutes to measure is shown even if it cannot be kept.
+            // Print what took minutes to measure even if it cannot be kept.
             print_numbers(&finished, wanted)?;
             return Err(cause.into());
         }
@@ -39,7 +39,7 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     let mut status = print_results(&results, wanted)?;
     let faults = results.faults();
     if !faults.is_empty() && !late.allow_late {
-        // The summary has them.
+        // The summary has the faults.
         if wanted.is_silent() {
             note_faults(&faults);
         }
@@ -49,24 +49,24 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// The process in namespaces of its own, where scenarios run in real time.
+/// The process in its own namespaces, where scenarios run in real time.
 pub struct RealTime {
     interrupt: Interrupt,
     page: Option<Watch>,
 }
 
 impl RealTime {
-    /// Enters them, listens for interrupts, shows the page, and says how long the scenario takes.
+    /// Enters the namespaces, listens for interrupts, shows the page, and says how long the scenario takes.
     ///
     /// # Errors
-    /// If namespaces, signals or the page cannot be set up.
+    /// Namespaces, signals or the page cannot be set up.
     pub fn enter(
         scenario: &Scenario,
         wanted: &Wanted,
         backend: Backend,
         mut page: Option<Watch>,
     ) -> anyhow::Result<Self> {
-        // Before there is a second thread.
+        // A process with a second thread cannot enter a user namespace.
         apportion::lab::enter_with(backend)?;
         let interrupt = Interrupt::listen()?;
         watch::serve(&mut page)?;
@@ -98,8 +98,8 @@ impl RealTime {
     }
 }
 
-/// Says how long it takes, what the system does not grant for the sake of precision, and which parameters of the scenario's
-/// TCP the kernel does not have.
+/// Says how long the run takes, which settings for precision the system denies, and which parameters of the
+/// scenario's TCP the kernel lacks.
 fn announce(scenario: &Scenario, seeds: u64) {
     let seconds: f64 = scenario.points().iter().map(|point| point.scenario.stop.as_secs_f64()).sum();
     output::note_real_time(seconds * seeds as f64);

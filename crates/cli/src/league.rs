@@ -1,4 +1,4 @@
-//! `apportion league`: every discipline in every situation.
+//! `apportion league`: runs every discipline in every situation.
 
 use anyhow::Context as _;
 use apportion::{Cache, LeagueError, LeagueResults};
@@ -73,7 +73,7 @@ fn show(results: &LeagueResults, arguments: &arguments::League) -> anyhow::Resul
     Ok(())
 }
 
-/// The situations with their titles and what their files say of them.
+/// Lists the situations with their titles and the descriptions in their files.
 fn list() -> String {
     let about = |text: &'static str| {
         let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
@@ -84,17 +84,17 @@ fn list() -> String {
     apportion::catalogue::table(&rows)
 }
 
-/// The names of all lists of an option.
+/// Collects the names of all lists of an option.
 ///
 /// # Errors
-/// If the option was given and names nothing, which would otherwise mean all.
+/// The option was given and names nothing, which would otherwise mean all.
 fn names(option: &str, lists: &[String]) -> anyhow::Result<Vec<String>> {
     let names: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
     anyhow::ensure!(lists.is_empty() || !names.is_empty(), "--{option} names none; leave it out for all");
     Ok(names)
 }
 
-/// The names of a list with commas, but for commas within a table.
+/// Splits a list at commas, except at commas within a table.
 fn split(list: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut depth = 0_usize;

@@ -1,8 +1,8 @@
 //! The `apportion` command: a client of the library `apportion`. It parses arguments, shows progress, prints what
 //! the library returns, and chooses the exit status.
 //!
-//! Exit status: 0 done, 1 a claim of a paper failed, a run of the lab is not valid, or interrupted before it was done,
-//! 2 bad usage or bad input. `apportion shell` exits as its command does.
+//! Exit status: 0, done; 1, a claim of a paper failed, a run of the lab is not valid, or the command was
+//! interrupted; 2, bad usage or bad input. `apportion shell` exits with the status of its command.
 //!
 //! It is a library so that the Python package has the same command without a second program.
 
@@ -38,13 +38,13 @@ use crate::arguments::{Arguments, Command};
 pub use crate::cluster::{Cluster, OnCluster};
 pub use crate::status::Status;
 
-/// Does what the command line `words` asks for, of which the first is the name of the program. Ends the process where the words
-/// make no sense, or ask for help. The process must have a single thread, which commands on real packets check.
+/// Runs the command line `words`; the first word is the name of the program. Exits the process on a usage
+/// error or a request for help. The process must have a single thread, which commands on real packets check.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     main_with(words, None)
 }
 
-/// As [`main()`], with a way to simulate on a cluster.
+/// Like [`main()`], with a way to simulate on a cluster.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Cluster<'_>>) -> Status {
     outlive_file_limits();
     match dispatch(arguments::parse(words).command, cluster) {
@@ -57,18 +57,18 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Clus
     }
 }
 
-/// The command line as data, for what is made of it: completions, and the man pages that packages install.
+/// The command line as data, for completions and for the man pages that packages install.
 #[must_use]
 pub fn command() -> clap::Command {
     Arguments::command()
 }
 
-/// A file that reaches the limit of its size (`ulimit -f`) is then an error of the write, and not the end of the process.
+/// Blocks SIGXFSZ: a file at its size limit (`ulimit -f`) then fails the write instead of ending the process.
 fn outlive_file_limits() {
     #[cfg(unix)]
     {
         use nix::sys::signal::{SigSet, Signal};
-        // It can fail for wrong arguments only.
+        // Fails on invalid arguments only.
         let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     }
 }

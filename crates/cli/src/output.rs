@@ -1,18 +1,18 @@
-//! Standard output and standard error: the only place that writes to them.
+//! Standard output and standard error: only this module writes to them.
 
 use std::io::{self, Write as _};
 
 /// Writes to standard output.
 ///
 /// # Errors
-/// When it cannot be written; see [`is_broken_pipe`].
+/// The output cannot be written; see [`is_broken_pipe`].
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes a line to standard error. A failure of that cannot be reported anywhere.
+/// Writes a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -33,7 +33,7 @@ pub fn error(message: &str) {
     message.lines().for_each(|line| note(&format!("error: {line}")));
 }
 
-/// Whether the reader of our output went away, as `head` does: that is no error.
+/// Whether the reader of the output closed the pipe, as `head` does: that is no error.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -10,7 +10,7 @@ use crate::output;
 use crate::status::Status;
 
 pub fn plot(arguments: &Plot) -> anyhow::Result<Status> {
-    // Before results are read, which can take a while.
+    // Check the format first: reading results can take a while.
     let format = Format::of(&arguments.out)?;
     let request =
         Request { kind: arguments.kind, point: arguments.point.clone(), metric: arguments.metric.clone() };

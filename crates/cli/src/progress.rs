@@ -1,4 +1,4 @@
-//! The progress of a run: a bar on a terminal; otherwise a line for every tenth, and every half minute within long runs.
+//! Progress of a run: a bar on a terminal; otherwise a line per tenth, and one per half minute in long runs.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -9,19 +9,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// Time between two lines. Chosen: a log of a day has some thousands.
+/// Time between two lines. Chosen: a day's log then has a few thousand lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
-/// Steps of a bar: its time left follows from them.
+/// Steps of a bar, from which it estimates the time left.
 const STEPS: u64 = 1_000;
 
-/// Shows how much is done.
+/// Display of progress.
 pub enum Bar {
     Drawn(ProgressBar),
     Lines(Mutex<Line>),
     Silent,
 }
 
-/// The last line.
+/// State of the display in lines.
 pub struct Line {
     at: Instant,
     done: usize,
@@ -44,7 +44,7 @@ impl Bar {
         Self::Drawn(bar)
     }
 
-    /// So much is done.
+    /// Shows progress.
     pub fn show(&self, progress: Progress) {
         match self {
             Self::Drawn(bar) => {
@@ -71,7 +71,7 @@ impl Bar {
 }
 
 impl Line {
-    /// What to say now, if anything.
+    /// Line to print now, if any.
     fn next(&mut self, progress: Progress, now: Instant) -> Option<String> {
         let Progress { done, reused, total, .. } = progress;
         let tenth = |done: usize| (done * 10).checked_div(total);

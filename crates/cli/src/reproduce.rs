@@ -1,4 +1,4 @@
-//! `apportion reproduce`: claims of papers compared with measurements.
+//! `apportion reproduce`: compares claims of papers with measurements.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
     let in_lab = arguments.world == World::Lab;
     check(arguments, in_lab)?;
     if in_lab {
-        // Before there is a second thread.
+        // A process with a second thread cannot enter a user namespace.
         apportion::lab::enter()?;
     }
     let mut reproduction = Reproduction::new(&arguments.experiments)
@@ -59,13 +59,13 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
 }
 
 impl Reproduce {
-    /// Whether there is no progress to show.
+    /// Whether progress is hidden.
     fn is_silent(&self) -> bool {
         self.quiet || self.json
     }
 }
 
-/// Simulates the experiments on a cluster. All of it is in the cache then, as far as it has ended.
+/// Simulates the experiments on a cluster. Those that have ended are in the cache then.
 fn on_cluster(
     reproduction: &Reproduction<'_>,
     address: &str,
@@ -76,7 +76,7 @@ fn on_cluster(
     cache::default().context(cache::NO_PLACE)?;
     let scenarios = &reproduction.scenarios()?[..];
     let (seeds, quiet) = (arguments.seeds, arguments.is_silent());
-    // Its size is checked.
+    // The size was checked before.
     let wanted = OnCluster { address, scenarios, seeds, phase_check: false, hold: true, force: true, quiet };
     cluster::simulate(&wanted, cluster)
 }
@@ -95,7 +95,7 @@ fn check(arguments: &Reproduce, in_lab: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the experiments and prints their claims. Exit status 1 if one fails.
+/// Runs the experiments and prints their claims. Exit status 1 if a claim fails.
 fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> anyhow::Result<Status> {
     let reproduced = reproduction.run();
     bar.clear();

@@ -1,4 +1,4 @@
-//! `apportion run`: load, simulate, write, summarise.
+//! `apportion run`: loads a scenario, simulates it, writes and summarises.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// What a run takes, in words.
+/// Describes the cost of a run in words.
 fn estimate(run: &Run<'_>) -> String {
     let simulations = run.simulations();
     let (total, missing) = (simulations.total(), simulations.missing().len());
@@ -61,29 +61,29 @@ fn estimate(run: &Run<'_>) -> String {
 }
 
 impl Wanted {
-    /// The folder for results: `--out`, or a folder of the scenario's name and `suffix`.
+    /// Folder for results: `--out`, or one named after the scenario with `suffix`.
     pub fn folder(&self, suffix: &str) -> PathBuf {
         let name = self.scenario.file_stem().unwrap_or_default().to_string_lossy();
         self.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{name}{suffix}")))
     }
 
-    /// Whether the run is so short that outcomes are held.
+    /// Whether the run is short enough for outcomes to be held.
     pub fn is_short(&self, scenario: &Scenario) -> bool {
         self.seeds.saturating_mul(scenario.points().len() as u64) <= Contents::LONG
     }
 
-    /// What is held of each replication: tables are in the folder.
+    /// The part of each replication to hold: tables are in the folder.
     pub fn retain(&self, scenario: &Scenario) -> Retain {
         if self.is_short(scenario) { Retain::Full } else { Retain::Metrics }
     }
 
-    /// Whether there is no progress to show.
+    /// Whether progress is hidden.
     pub fn is_silent(&self) -> bool {
         self.quiet || self.json
     }
 }
 
-/// Prints the results of a run, and where they were written.
+/// Prints the results of a run and their folder.
 pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Status> {
     print_numbers(results, wanted)?;
     if let Some(folder) = results.folder().filter(|_| !wanted.is_silent()) {
@@ -95,7 +95,7 @@ pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Statu
     Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })
 }
 
-/// Why an interrupted run has no results.
+/// Explains why an interrupted run has no results.
 fn nothing_to_keep(results: &Results) -> String {
     let from = results.points().first().map(|point| point.measure_from);
     match (results.cut(), from) {
@@ -106,10 +106,10 @@ fn nothing_to_keep(results: &Results) -> String {
     }
 }
 
-/// Prints the warnings of a run and its numbers, as far as the command line asks for them.
+/// Prints the warnings and the numbers of a run, as the command line asks.
 pub fn print_numbers(results: &Results, wanted: &Wanted) -> anyhow::Result<()> {
     if wanted.json {
-        // It has the warnings.
+        // The JSON lines have the warnings.
         output::print(&results.json_lines())?;
     } else if !wanted.quiet {
         results.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
@@ -118,7 +118,7 @@ pub fn print_numbers(results: &Results, wanted: &Wanted) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a scenario file, or the built-in example of that name if there is no such file, with its settings.
+/// Reads a scenario file with its settings; without such a file, the built-in example of that name.
 pub fn load(wanted: &Wanted) -> anyhow::Result<Scenario> {
     let path = &wanted.scenario;
     let example = path.to_str().filter(|_| !path.exists()).and_then(ScenarioBuilder::example);

@@ -1,7 +1,7 @@
-//! `apportion shell`: read options, run the command behind the link, print what was measured.
+//! `apportion shell`: reads options, runs the command behind the link, prints the measurements.
 //!
-//! Standard output is the command's. Results go to standard error, and by `--json`, `--log` and `--report` to files,
-//! which are opened before the command starts: with the rights and paths of the caller.
+//! Standard output belongs to the command. Results go to standard error, and with `--json`, `--log` and
+//! `--report` to files. These are opened before the command starts, with the rights and paths of the caller.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

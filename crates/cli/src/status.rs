@@ -1,13 +1,13 @@
-//! Exit statuses, as numbers: the command is also called from a program that has its own way to exit.
+//! Exit statuses as numbers: the command is also called from a program that exits in its own way.
 
-/// How the command ended.
+/// Exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(u8);
 
 impl Status {
-    /// It did what it was asked for.
+    /// The command did what it was asked for.
     pub const SUCCESS: Self = Self(0);
-    /// It did, and the answer is no; or it was interrupted.
+    /// The command ran and its answer is no, or it was interrupted.
     pub const FAILURE: Self = Self(1);
 }
 

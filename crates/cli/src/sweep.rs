@@ -1,4 +1,4 @@
-//! `apportion sweep`: a run whose simulations a cluster does.
+//! `apportion sweep`: a run that simulates on a cluster.
 
 use anyhow::{Context as _, bail};
 use apportion::{Cache, Run};
@@ -11,7 +11,7 @@ use crate::run;
 use crate::status::Status;
 
 /// # Errors
-/// If there is no cluster; what the cluster or the run says.
+/// There is no cluster; or the error of the cluster or the run.
 pub fn sweep(arguments: &arguments::Sweep, cluster: Option<Cluster<'_>>) -> anyhow::Result<Status> {
     let arguments::Sweep { wanted, cluster: address, phase_check, force } = arguments;
     let Some(address) = address else {
@@ -33,7 +33,7 @@ pub fn sweep(arguments: &arguments::Sweep, cluster: Option<Cluster<'_>>) -> anyh
     let quiet = wanted.is_silent();
     let on_cluster = OnCluster { address, scenarios, seeds, phase_check, hold, force, quiet };
     let cancel = cluster::simulate(&on_cluster, cluster)?;
-    // All of it is in the cache, as far as it was simulated.
+    // The cache holds everything that the cluster simulated.
     let run = Run::new(&scenario)
         .seeds(seeds)
         .phase_check(phase_check)

@@ -1,4 +1,4 @@
-//! The page in the browser that shows a run.
+//! The browser page that shows a run.
 
 use anyhow::bail;
 use apportion::{Scenario, Watch, WatchError};
@@ -8,10 +8,10 @@ use crate::interrupt::Interrupt;
 use crate::output;
 
 impl Page {
-    /// Takes the address of the page, if one is wanted, before anything else is done.
+    /// Binds the address of the page, if one is wanted, before anything else is done.
     ///
     /// # Errors
-    /// If the scenario has nothing that it shows, other machines could reach it, or it cannot be had.
+    /// The scenario has nothing that the page shows, other machines could reach the address, or it is taken.
     pub fn bind(self, scenario: &Scenario) -> anyhow::Result<Option<Watch>> {
         let Some(address) = self.watch else { return Ok(None) };
         let mut links = scenario.points().iter().flat_map(|point| &point.scenario.links);
@@ -25,10 +25,10 @@ impl Page {
     }
 }
 
-/// Shows the page from now on, and says where.
+/// Serves the page from now on, and prints its address.
 ///
 /// # Errors
-/// If its thread cannot be started.
+/// The thread of the page cannot be started.
 pub fn serve(page: &mut Option<Watch>) -> Result<(), WatchError> {
     if let Some(page) = page {
         page.serve()?;
@@ -37,7 +37,7 @@ pub fn serve(page: &mut Option<Watch>) -> Result<(), WatchError> {
     Ok(())
 }
 
-/// Keeps the page until an interrupt; one that ended the run ends it as well.
+/// Keeps the page until an interrupt; an interrupt that ended the run ends the page too.
 pub fn keep(page: Option<&Watch>, interrupt: &Interrupt) {
     if let Some(page) = page.filter(|_| !interrupt.is_over()) {
         output::note(&format!("the run has ended; its page stays at {} until Ctrl-C", page.url()));

@@ -1,4 +1,4 @@
-//! Floods of small packets through a gateway as a process, and what they leave a real TCP connection.
+//! Floods of small packets through a gateway process, and the goodput that remains for a real TCP connection.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "what the connection gets is of interest")]
 
@@ -25,7 +25,7 @@ use apportion_testing::processes::{self, Case, cases, judge_by_time};
 use apportion_testing::skip;
 use place::{Place, get, place};
 
-/// In a program of their own, since tests that run at the same time would be disturbed.
+/// A program of its own: tests that run at the same time would be disturbed.
 const CASES: &[Case] = cases! {
     tests: a_connection_keeps_its_part;
 };
@@ -34,26 +34,26 @@ fn main() -> ExitCode {
     processes::main(CASES, &[])
 }
 
-/// The neighbour of the host near, which floods, and the server of both.
+/// Neighbour of the host near, which floods, and the server of both.
 const FLOODER: [u8; 4] = [10, 0, 0, 3];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
 
-/// Packets a second that a gateway moves on any machine, also without optimisation.
+/// Packet rate that a gateway forwards on any machine, also without optimisation; packets/s.
 const MOVABLE: u64 = 50_000;
 
 /// A flood from the link of the host near.
 #[derive(Clone, Copy, Debug)]
 struct Flood {
     per_second: u64,
-    /// How many source ports and destination ports it takes in turn, in an order that looks random.
+    /// Number of pairs of source and destination port, taken in a pseudo-random order.
     tuples: u32,
-    /// Whether each packet has another source address.
+    /// Whether each packet has a new source address.
     forges: bool,
 }
 
-/// A UDP frame of 60 bytes, the `number`th of the flood.
+/// Writes the `number`th UDP frame of the flood, 60 bytes.
 fn write_frame(bytes: &mut [u8], flood: Flood, number: u64) {
-    // A bijection of 32 bits, by an odd multiplier.
+    // Multiplication by an odd number is a bijection of 32 bits.
     let random = ((number % u64::from(flood.tuples)) as u32).wrapping_mul(0x9e37_79b1);
     let source = if flood.forges { [10, 1, (number >> 8) as u8, number as u8] } else { FLOODER };
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -67,7 +67,7 @@ fn write_frame(bytes: &mut [u8], flood: Flood, number: u64) {
     ip[24..28].copy_from_slice(&[0, 26, 0, 0]);
 }
 
-/// Floods until `stop` is set; how many packets.
+/// Floods until `stop` is set. Returns the number of packets.
 fn pour(flood: Flood, stop: &AtomicBool) -> u64 {
     const LENGTH: usize = 60;
     let mut port = Port::open(Netlink::open().unwrap().index_of(INTERFACE).unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn pour(flood: Flood, stop: &AtomicBool) -> u64 {
     sent
 }
 
-/// A connection from the host near to the server, with its sender and its receiver.
+/// Connects the host near to the server. Returns sender and receiver.
 fn connect(place: &Place) -> (TcpStream, TcpStream) {
     let [near, far] = &place.hosts;
     let server = SocketAddr::from((SERVER, 5_001));
@@ -106,28 +106,29 @@ fn connect(place: &Place) -> (TcpStream, TcpStream) {
     (sender, receiver)
 }
 
-/// What the connection carries in so long, in bits per second.
+/// Goodput of the connection over `seconds`; bits/s.
 fn transfer((sender, receiver): &mut (TcpStream, TcpStream), seconds: u64) -> f64 {
     let (clock, block) = (Clock::start(), vec![0; 1 << 14]);
     let (mut buffer, mut bytes) = (vec![0; 1 << 16], 0);
     while clock.now() < Time::from_secs(seconds) {
-        // Until the buffer is full.
+        // Fill the buffer.
         while sender.write(&block).is_ok() {}
         bytes += receiver.read(&mut buffer).unwrap_or(0) as u64;
     }
     8.0 * bytes as f64 / seconds as f64
 }
 
-/// The part of a link of `mbit` Mb/s that a connection gets during a flood. None if other programs kept the gateway from a core
-/// three times: the kernel lost frames of a flood, or more than a part in twenty of one that a core can move were shed.
+/// Share of a link of `mbit` Mb/s that a connection gets during a flood. None if other programs kept the
+/// gateway from a core three times: the kernel lost frames of a flood, or the gateway shed more than one in
+/// twenty at a rate that a core can forward.
 fn part_during(place: &Place, mbit: u64, flood: Flood) -> Option<f64> {
     let is_valid = |run: &Run| run.missed == 0 && (flood.per_second > MOVABLE || 20 * run.shed < run.poured);
     (0..3).map(|_| try_flood(place, mbit, flood)).find(is_valid).map(|run| run.part)
 }
 
-/// What came of a flood, in packets.
+/// Results of a flood, in packets.
 struct Run {
-    /// Of the link, what the connection got.
+    /// Share of the link that the connection got.
     part: f64,
     poured: u64,
     shed: u64,
@@ -144,7 +145,7 @@ fn try_flood(place: &Place, mbit: u64, flood: Flood) -> Run {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let flooder = place.hosts[0].namespace.spawn("flooder", move || pour(flood, &stopped)).unwrap();
-    // Its start is not measured.
+    // The slow start is not measured.
     transfer(&mut connection, 1);
     let rate = transfer(&mut connection, 3);
     stop.store(true, Ordering::Relaxed);
@@ -163,19 +164,22 @@ mod tests {
     use super::*;
 
     pub fn a_connection_keeps_its_part() {
-        // Up to nine floods of six seconds: within the limit of a case.
+        // Up to nine floods of six seconds fit within the limit of a case.
         let place = place();
         let by_the_clock = skip::unless_judged_by_the_clock();
         judge_by_time();
         let flood = Flood { per_second: 40_000, tuples: 65_536, forges: false };
-        // The connection of one host to the server of both, against 65536 tuples of the other and against forged hosts.
+        // The connection of one host to the server of both, against 65536 tuples of the other host and
+        // against forged hosts.
         for flood in [flood, Flood { forges: true, ..flood }] {
             let part = part_during(&place, 18, flood);
-            // Half is due; next to nothing is left where hosts do not share first.
-            // A gateway that missed frames or shed load three times is not judged, but by the clock it is to have a core.
+            // The entitlement is half; without fairness between hosts next to nothing is left. A gateway that
+            // missed frames or shed load three times is not judged, except where tests are judged by the
+            // clock: it has a core there.
             assert!(part.map_or(!by_the_clock, |part| part >= 0.45), "{flood:?}: {part:?}");
         }
-        // As fast as a core can send, which may be more than the gateway can move, and more than it can read beside the flooder.
+        // As fast as a core can send, which may be more than the gateway can forward, and more than it can
+        // read beside the flooder.
         if !by_the_clock {
             return;
         }

@@ -1,5 +1,5 @@
-//! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
-//! A program of its own: each test is a process that enters namespaces.
+//! `apportion gateway` as a user meets it, between two veths of a namespace. A program of its own: each test
+//! is a process that enters namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "what is measured is printed")]
 
@@ -65,7 +65,7 @@ const CASES: &[Case] = cases! {
         packets_dropped_by_a_smaller_queue_are_reported;
     service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
 };
-/// Run by `--ignored`.
+/// Cases that `--ignored` runs.
 const MEASUREMENTS: &[Case] = cases! {
     viewers: five_viewers_cost_less_than_2_percent_of_forwarding;
 };

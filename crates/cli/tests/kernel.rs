@@ -1,13 +1,13 @@
-//! `apportion gateway --backend kernel` as a user meets it, between two veths of a network namespace. Needs the rights to load tc
-//! programs, without which it is skipped with a line.
-//! A program of its own: a place is made with the rights of root here, and in a user namespace by the program `gateway`.
+//! `apportion gateway --backend kernel` as a user meets it, between two veths of a network namespace. Without
+//! the rights to load tc programs it is skipped with a line. A program of its own: here root makes a place;
+//! in the program `gateway` a user namespace does.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(dead_code, reason = "places serve more tests than these")]
 
 #[path = "gateway/place.rs"]
 mod place;
 
-/// What a place is made in: here a network namespace is enough, and a user namespace may load no programs.
+/// Namespaces of a place: here a network namespace is enough, and a user namespace may load no programs.
 mod processes {
     pub fn enter() {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
@@ -35,7 +35,7 @@ const CONFIG: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.
 const PLANS: &str = "name, parent, addresses, down, up\n\
     first, , 10.0.0.1, 8Mbit, 6Mbit\nothers, , , 8Mbit, 1Mbit\n";
 
-/// A place with both files; none without the rights, or where the kernel has no HTB.
+/// Makes a place with both files; none without the rights, or if the kernel has no HTB.
 fn ready() -> Option<(Place, std::path::PathBuf)> {
     if !nix::unistd::geteuid().is_root() {
         skip::because("only root may load tc programs; run it as root");
@@ -58,7 +58,7 @@ fn ready() -> Option<(Place, std::path::PathBuf)> {
     Some((place, path))
 }
 
-/// How many of 20 datagrams of 972 B come from the host inside to the one outside, 2 ms apart.
+/// Number of 20 datagrams of 972 B, 2 ms apart, that cross from the host inside to the one outside.
 fn crossing(place: &Place) -> usize {
     let receiver = place.hosts[1].namespace.run(|| UdpSocket::bind("10.0.0.2:9000").unwrap()).unwrap();
     receiver.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
@@ -96,7 +96,7 @@ fn it_is_asked_reloaded_and_stopped() {
     assert!(get("/metrics").contains("sent_packets_total{direction=\"up\",customer=\"first\"} "));
     assert!(get("/healthz").starts_with("HTTP/1.0 200"));
 
-    // The same classes with another number: in place, so that counters go on.
+    // The same classes with another number change in place, so that counters go on.
     fs::write(place.folder.path().join("plans.csv"), PLANS.replace("6Mbit", "4Mbit")).unwrap();
     let (status, changes, why) = place.ask(&["reload"], &path);
     assert!(status == 0 && changes.contains("4Mbit"), "{changes}{why}");
@@ -105,14 +105,14 @@ fn it_is_asked_reloaded_and_stopped() {
     assert!(after >= before + 20, "{before} {after}");
     assert!(place.ask(&["show", "--running"], &path).1.contains("plans.csv"));
 
-    // Another customer: set up anew, and what was counted stays.
+    // Another customer sets the tree up anew, and the counts stay.
     fs::write(place.folder.path().join("plans.csv"), format!("{PLANS}last, , 10.0.0.9, 8Mbit, 1Mbit\n"))
         .unwrap();
     assert_eq!(place.ask(&["reload"], &path).0, 0);
     assert!(first(&place)["sent_packets"].as_u64().unwrap() >= after);
     assert_eq!(crossing(&place), 20);
 
-    // What is wrong changes nothing.
+    // An invalid configuration changes nothing.
     place.write(&CONFIG.replace("\"fifo\", plans", "\"fq_codel\", plans"));
     let (status, _, why) = place.ask(&["reload"], &path);
     assert!(status != 0 && why.contains("up.queue"), "{why}");
@@ -147,12 +147,12 @@ fn another_gateway_of_the_interfaces_is_refused() {
     }
     let (status, _, why) = place.ask(&["--backend", "kernel"], &path);
     assert!(status == 2 && why.contains("already running"), "{status} {why}");
-    // The first one is as it was.
+    // The first gateway is as it was.
     assert_eq!(crossing(&place), 20);
     gateway.stop();
 }
 
-/// Frames pass while it is away, undivided, and the next one takes over what it left.
+/// Frames pass undivided without a gateway, and the next one takes over the queues left behind.
 #[test]
 fn one_that_was_killed_leaves_frames_passing_and_is_started_again() {
     let Some((place, path)) = ready() else { return };
@@ -169,7 +169,8 @@ fn one_that_was_killed_leaves_frames_passing_and_is_started_again() {
     assert_eq!(crossing(&place), 20);
 }
 
-/// A start that fails leaves the link as it was, and the commands of the bypass take away what a killed one left.
+/// A start that fails leaves the link as it was, and the commands of the bypass remove the queues of a killed
+/// gateway.
 #[test]
 fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
     let Some((place, path)) = ready() else { return };
@@ -190,7 +191,7 @@ fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
     gateway.signal(Signal::SIGKILL);
     gateway.child.wait();
 
-    // Somebody else's queue stands where the gateway's is to be.
+    // Another program's queue stands where the gateway's is to be.
     netlink.delete_queue(far, major).unwrap();
     netlink.add_htb(far, 7, 1).unwrap();
     assert_eq!(place.ask(&["--backend", "kernel"], &path).0, 2);
@@ -205,14 +206,14 @@ fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
     assert!(netlink.class_statistics(far, major).unwrap().is_empty());
     assert_eq!(crossing(&place), 20);
 
-    // One interface is away: nothing is left at the other one all the same.
+    // One interface is away: nothing is left at the other one either.
     netlink.delete(far).unwrap();
     assert!(netlink.is_redirecting(near).unwrap());
     assert_ne!(place.ask(&["bypass", "--off"], &path).0, 0);
     assert!(!netlink.is_redirecting(near).unwrap());
 }
 
-/// Offloads that merge packets are as they were before, also for one that ends while an interface is away.
+/// Offloads that merge packets are as they were before, also if the gateway ends while an interface is away.
 #[test]
 fn an_end_leaves_nothing_at_the_interfaces() {
     let Some((place, path)) = ready() else { return };
@@ -229,7 +230,7 @@ fn an_end_leaves_nothing_at_the_interfaces() {
     assert_eq!(netlink.offloads("near").unwrap(), before);
 }
 
-/// Also with the rights that it keeps.
+/// The rights that the gateway keeps suffice.
 #[test]
 fn an_interface_that_is_made_anew_is_set_up_again() {
     let Some((mut place, path)) = ready() else { return };
@@ -237,7 +238,7 @@ fn an_interface_that_is_made_anew_is_set_up_again() {
     assert_eq!(crossing(&place), 20);
     let host =
         |name| Host::create(name, &[[10, 0, 0, 2].into()], apportion_core::units::Bytes::new(1500)).unwrap();
-    // The interface goes with its host.
+    // The interface goes away with its host.
     drop(std::mem::replace(&mut place.hosts[1], host("spare")));
     pause(Span::from_millis(1_500));
     assert!(get("/healthz").contains("HTTP/1.0 503") && get("/healthz").contains("up: `far` is not set up"));
@@ -248,7 +249,8 @@ fn an_interface_that_is_made_anew_is_set_up_again() {
     assert!(gateway.stop().contains("set up again"));
 }
 
-/// What another program takes away stands again within a second; a queue that it set instead stays, and is reported.
+/// The gateway replaces a removed queue within a second; a queue that another program set instead stays, and
+/// is reported.
 #[test]
 fn what_is_taken_away_from_an_interface_is_set_up_again() {
     let Some((place, path)) = ready() else { return };
@@ -267,7 +269,7 @@ fn what_is_taken_away_from_an_interface_is_set_up_again() {
     assert_eq!(classes(&mut netlink), before);
     assert!(netlink.delete_class(far, apportion_kernel::htb::MAJOR, 1).unwrap());
     assert_eq!(classes(&mut netlink), before - 1);
-    // With the pause above a whole number of seconds and a half, so that what follows is not at the time of a look.
+    // The pause above a whole number of seconds and a half keeps what follows away from a poll.
     pause(Span::from_secs(2));
     assert_eq!(classes(&mut netlink), before);
 
@@ -287,7 +289,7 @@ fn what_is_taken_away_from_an_interface_is_set_up_again() {
     assert!(log.contains("set up again") && log.contains("classes=1"), "{log}");
 }
 
-/// A queue that somebody else set is not taken away.
+/// A queue that another program set is not removed.
 #[test]
 fn a_queue_that_was_set_before_is_refused_and_stays() {
     let Some((place, path)) = ready() else { return };

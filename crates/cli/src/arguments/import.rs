@@ -25,7 +25,7 @@ pub struct Import {
     pub force: bool,
 }
 
-/// The names of kinds of import.
+/// Names of the kinds of import.
 fn kinds() -> impl TypedValueParser<Value = Kind> {
     let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.describe()));
     PossibleValuesParser::new(known).try_map(|name| Kind::named(&name).ok_or("there is no such kind"))

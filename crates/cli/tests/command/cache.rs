@@ -1,4 +1,4 @@
-//! What was simulated is not simulated again, also after a kill, and only if nothing has changed.
+//! A simulation is not repeated, also after a kill, unless something has changed.
 
 #![cfg(unix)]
 
@@ -20,7 +20,7 @@ link.bottleneck = { from = "a", to = "b", rate = "4Mbit", delay = "5ms", queue =
 flow.tcp = { count = 2, from = "a", to = "b", tcp = "rfc" }
 "#;
 
-/// A folder with the scenario, and an empty one for a cache.
+/// Makes a folder with the scenario, and an empty one for a cache.
 fn folders() -> [TempDir; 2] {
     let folders = [(); 2].map(|()| TempDir::new().unwrap());
     fs::write(folders[0].path().join("x.toml"), SCENARIO).unwrap();
@@ -32,7 +32,7 @@ fn run([folder, cache]: &[TempDir; 2], out: &str, more: &[&str]) -> Run {
     apportion_with_cache(cache.path(), folder.path(), &arguments)
 }
 
-/// How many runs were taken from the cache, by what the command says.
+/// Number of runs taken from the cache, according to the command.
 fn reused(run: &Run) -> u64 {
     assert_eq!(run.status, 0, "{}", run.err);
     common::reused(run)
@@ -42,7 +42,7 @@ fn table(folder: &TempDir, out: &str, name: &str) -> String {
     fs::read_to_string(folder.path().join(out).join("1").join(name)).unwrap()
 }
 
-/// Files under a folder.
+/// Files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -67,7 +67,8 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     let mut lines = BufReader::new(child.stderr()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "4/40 runs done");
     child.kill();
-    // One that is cut short in the middle of a write is simulated again, with what that process wrote after it.
+    // A record cut short in the middle of a write is simulated again, with those that the process wrote after
+    // it.
     let [file] = &files(&cache.path().join("2"))[..] else { panic!("one process, one point") };
     let length = file.metadata().unwrap().len();
     fs::File::options().write(true).open(file).unwrap().set_len(length - 1).unwrap();
@@ -87,7 +88,8 @@ fn only_what_has_changed_is_simulated() {
     let folders = folders();
     let reused = |out: &str, more: &[&str]| reused(&run(&folders, out, more));
     assert_eq!(reused("one", &["--seeds", "2"]), 0);
-    // More seeds; another name; one more queue; the same queues at another rate; perturbed copies; and no replication of another seed.
+    // More seeds; another name; one more queue; the same queues at another rate; perturbed copies; no
+    // replication of another seed.
     assert_eq!(reused("more", &["--seeds", "3"]), 4);
     assert_eq!(reused("title", &["--seeds", "3", "--set", "title=other"]), 6);
     let queues = r#"link.bottleneck.queue=["drr", "red", "fifo"]"#;

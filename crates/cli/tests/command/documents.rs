@@ -1,4 +1,4 @@
-//! The commands that the documents show work, and the paths that they name exist.
+//! The commands in the documents work, and the paths that they name exist.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use std::thread;
 
 use apportion_testing::{child, skip};
 
-/// The program as README builds it, to see what it does, and to work with it.
+/// The program as README builds it, to try it and to develop it.
 const CARGO: [&str; 2] = ["cargo run -- ", "cargo run --release -- "];
 
 fn root() -> PathBuf {
@@ -28,7 +28,7 @@ fn documents() -> Vec<PathBuf> {
     pages
 }
 
-/// The words after the program in the lines of fenced blocks that run it.
+/// Words after the program in the lines of fenced blocks that run it.
 fn commands(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut lines = text.lines().map(str::trim).filter(|line| {
@@ -38,7 +38,7 @@ fn commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
     while let Some(line) = lines.next() {
         let mut line = line.trim_start_matches("$ ").to_owned();
-        // A backslash at the end of a line goes on with the next one.
+        // A backslash at the end of a line continues it.
         while line.ends_with('\\') {
             line.pop();
             line += lines.next().unwrap_or_default();
@@ -48,7 +48,7 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// Whether the system lets commands run behind a link; if not, a line says so.
+/// Whether the system lets commands run behind a link; if not, prints a line.
 fn has_shell() -> bool {
     let program = assert_cmd::cargo::cargo_bin("apportion");
     let output = child::output(Command::new(program).args(["shell", "--", "true"]));
@@ -57,7 +57,7 @@ fn has_shell() -> bool {
     if !has_shell {
         skip::because(format!("in part: {err}"));
     }
-    // On other systems there is no such command.
+    // Other systems have no such command.
     cfg!(target_os = "linux") && has_shell
 }
 
@@ -71,14 +71,14 @@ fn every_command_shown_runs() {
             shown.fetch_add(run_all(&document, has_shell), Ordering::Relaxed);
         }
     };
-    // One of them mostly waits, for a lab.
+    // Three workers: one of them mostly waits for a lab.
     thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(work))));
     let shown = shown.into_inner();
     assert!(shown > 4, "only {shown} commands found");
 }
 
-/// Runs the commands of a document in a folder of its own, in the order in which they stand: later ones use what earlier
-/// ones wrote. How many there are.
+/// Runs the commands of a document in its own folder, in order: later ones use files of earlier ones. Returns
+/// their number.
 fn run_all(document: &Path, has_shell: bool) -> usize {
     let folder = tempfile::tempdir().unwrap();
     for name in ["papers", "scenarios", "validation"] {
@@ -88,12 +88,12 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
     let needs_namespaces = ["shell ", "lab ", "compare --parity "];
     commands.retain(|command| has_shell || !needs_namespaces.iter().any(|start| command.starts_with(start)));
     for command in &commands {
-        // Two labs at once are late, and would repeat their runs; they take real time, of which less is enough here.
+        // Two labs at once are late, and would repeat their runs. A shorter run in real time is enough here.
         let command = match command.strip_prefix("lab ") {
             Some(words) => format!("lab --retries 0 {words}").replace("stop=12s", "stop=3s"),
             None => command.clone(),
         };
-        // A shell reads it, with its quotes and comments, as it would for the user.
+        // A shell reads the line, with its quotes and comments, as for the user.
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", &format!("\"$APPORTION\" {command}")])
@@ -103,11 +103,11 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
             .process_group(0);
         let output = child::output(&mut shell);
         let err = String::from_utf8_lossy(&output.stderr);
-        // On a machine that is too busy a run of the lab is not valid, and says so.
+        // On a busy machine a run of the lab is not valid, and says so.
         let is_late = String::from_utf8_lossy(&output.stdout).contains("NOT VALID: ");
         assert!(output.status.success() || is_late, "{}: {command}\n{err}", document.display());
         assert!(!output.stdout.is_empty(), "{}: {command}", document.display());
-        // A command that changes a key which another one overrides shows nothing of what the text says.
+        // A command that changes an overridden key does not show what the text says.
         assert!(!err.contains("make no difference"), "{}: {command}\n{err}", document.display());
     }
     commands.len()
@@ -132,7 +132,7 @@ fn the_first_command_of_the_readme_writes_the_report_it_promises() {
     }
 }
 
-/// The pages that people read, in all folders that have some.
+/// Pages that people read, in all folders that have some.
 fn pages() -> Vec<PathBuf> {
     let mut pages = documents();
     pages.extend(["CONTRIBUTING.md", "validation/README.md"].map(|page| root().join(page)));
@@ -145,8 +145,9 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The paths from the root of the repository that a page names. A path ends before `*` and `{`, so of
-/// `crates/sim/src/{link,node}.rs` the folder counts; one with a placeholder `KEY` or `NAME` does not count.
+/// Paths from the root of the repository that a page names. A path ends before `*` and `{`, so that of
+/// `crates/sim/src/{link,node}.rs` the folder counts; a path with a placeholder `KEY` or `NAME` does not
+/// count.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     const ROOTS: [&str; 8] =
         ["crates", "scenarios", "docs", "papers", "validation", "benches", "contrib", ".ci"];
@@ -163,7 +164,7 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
         .filter(|path| !path.split(['/', '.']).any(|part| ["KEY", "NAME"].contains(&part)))
 }
 
-/// The crates in the table of the section "The crates".
+/// Crates in the table of the section "The crates".
 fn crates_listed(design: &str) -> Vec<&str> {
     let section = design.split("\n## ").find(|section| section.starts_with("The crates")).unwrap_or_default();
     section

@@ -1,4 +1,4 @@
-//! `apportion import`: where it writes, what it says, and what it refuses.
+//! `apportion import`: its files, its messages and its refusals.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn plans_are_written_beside_and_nothing_is_overwritten() {
     );
     let show = apportion(folder.path(), &["gateway", "show", "p.toml"]);
     assert!(show.status == 0 && show.out.contains("200Mbit"), "{}\n{}", show.out, show.err);
-    // One of the two is there: neither is touched.
+    // One of the two files exists: neither is touched.
     for there in ["p.toml", "p.csv"] {
         std::fs::remove_file(folder.path().join(if there == "p.toml" { "p.csv" } else { "p.toml" })).unwrap();
         let again = import(&["--out", "p.toml"]);

@@ -1,4 +1,4 @@
-//! `apportion league`: what it prints and writes, what it refuses, and that it goes on after a kill.
+//! `apportion league`: its output and files, its refusals, and that it resumes after a kill.
 
 #![cfg(unix)]
 
@@ -87,7 +87,7 @@ fn a_league_that_was_played_gives_its_page_and_a_kit_again() {
     let kit = folder.path().join("results/league/2/kit");
     assert!(std::fs::read(kit.join("floods-front.pdf")).unwrap().starts_with(b"%PDF-"));
     assert!(std::fs::read_to_string(kit.join("floods.tex")).unwrap().contains("\\begin{tabular}"));
-    // What was run is not run again.
+    // Finished cells are not run again.
     let run = apportion(folder.path(), &["league", "--from", "results/league/1", "--seeds", "3"]);
     assert_eq!(run.status, 2);
     assert!(run.err.contains("--seeds"), "{}", run.err);
@@ -106,7 +106,7 @@ fn the_list_and_the_estimate_play_nothing() {
     assert!(!folder.path().join("results").exists());
 }
 
-/// Plays the league until it says that some of it is done, and sends it this signal.
+/// Plays the league until it reports that part of it is done, then sends it this signal.
 fn stop(cache: &Path, folder: &Path, signal: nix::sys::signal::Signal) -> Option<i32> {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command

@@ -1,4 +1,4 @@
-//! The command as a process: what it prints, writes and refuses.
+//! The command as a process: its output, files and refusals.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

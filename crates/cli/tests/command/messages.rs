@@ -25,7 +25,7 @@ to = "b"
 tcp = "rfc"
 "#;
 
-/// How the messages of a run of it end.
+/// End of the messages of a run of `runs` simulations.
 fn end(runs: &str) -> String {
     format!(
         "{runs} runs done\nwarning: only 2 s are measured, of which chance and slow start decide much; write a later \
@@ -171,7 +171,7 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     );
     assert!(error(&["compare", "one"]).contains("2"));
     assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one`: "));
-    // What says how a scenario is run, where none is.
+    // Options of a run, where none is made.
     for option in ["--backend=kernel", "--seeds=1", "--set=stop=1s", "--retries=0", "--force"] {
         let name = option.split('=').next().unwrap();
         assert_eq!(
@@ -390,7 +390,8 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     assert_eq!(run["points"][1]["seeds_done"], serde_json::json!([]));
 }
 
-/// Runs a scenario that would take hours, with the settings, and interrupts it once it runs for `moments` of 10 ms; the folder with `out`.
+/// Runs a scenario that would take hours, with the settings, and interrupts it after `moments` of 10 ms.
+/// Returns the folder with `out`.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a test of a process waits for it")]
 fn interrupted(moments: u32, settings: &[&str]) -> (TempDir, std::process::Output) {
@@ -409,7 +410,7 @@ fn interrupted(moments: u32, settings: &[&str]) -> (TempDir, std::process::Outpu
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = Running::start(&mut command);
-    // With the folder that is to be published, it listens to interrupts.
+    // Once the folder to be published exists, the command listens to interrupts.
     let entries = || std::fs::read_dir(folder.path().join("out")).map_or(0, Iterator::count);
     let begun = Instant::now();
     while entries() == 0 {
@@ -448,12 +449,12 @@ fn an_interrupted_replication_keeps_what_it_measured() {
     assert!(at > 1.0 && (at - measured - 1e-3).abs() < 1e-6, "{point}");
     let page = std::fs::read_to_string(folder.path().join("out/1/report.html")).unwrap();
     assert!(page.contains("Results are partial: the replication was cut at "));
-    // The flows got their share of the link: what they are due is that of the measured part.
+    // The flows got their share of the link: their entitlement covers the measured part.
     let flows = std::fs::read_to_string(folder.path().join("out/1/flows.csv")).unwrap();
     assert!(flows.lines().count() > 1, "{flows}");
     let compared = apportion(folder.path(), &["compare", "out/1", "out/1"]);
     assert!(compared.out.contains("(interrupted: partial, cut at "), "{}{}", compared.out, compared.err);
-    // Nothing of it is in the cache.
+    // The cache holds nothing of the run.
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command.current_dir(folder.path()).env("APPORTION_CACHE_DIR", folder.path().join("cache"));
     let again =
@@ -467,7 +468,7 @@ fn short_versions_of_all_examples_run() {
     let folder = folder();
     for entry in std::fs::read_dir(examples()).unwrap() {
         let path = entry.unwrap().path();
-        // Below it are configurations of gateways, and scenarios in real time.
+        // Folders hold configurations of gateways, and scenarios in real time.
         if path.is_dir() {
             continue;
         }

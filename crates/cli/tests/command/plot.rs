@@ -1,4 +1,4 @@
-//! `apportion plot` writes figures, and nothing over what is there.
+//! `apportion plot` writes figures, and overwrites no file.
 
 use std::fs;
 

@@ -100,7 +100,7 @@ fn claims_that_hold_exit_with_0_and_leave_a_page_and_lines() {
     let run = apportion(folder.path(), &["reproduce", "--seeds", "2"]);
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);
     assert!(run.out.ends_with("3 of 3 claims hold.\npage: results/reproduce/drr.html\n"), "{}", run.out);
-    // Both experiments have the same run: it was executed once with each seed.
+    // Both experiments have the same run, which was executed once with each seed.
     assert!(run.err.ends_with("2/2 runs done\n"), "{}", run.err);
     let read =
         |name: &str| std::fs::read_to_string(folder.path().join("results/reproduce").join(name)).unwrap();
@@ -144,7 +144,7 @@ fn a_kit_has_the_tables_and_figures_of_each_experiment() {
         claims.contains("throughput\\_mbps/1\\_2\\_3, Mb/s & ") && claims.contains("0.5 $\\pm$ 20 \\%"),
         "{claims}"
     );
-    // The number of each flow, each with a cell in each column; a rule between claims.
+    // Each flow's number has a cell in each column, with a rule between claims.
     let rows: Vec<usize> = claims
         .lines()
         .filter(|line| line.ends_with("\\\\"))
@@ -196,9 +196,9 @@ fn what_was_simulated_before_is_from_the_cache() {
     assert_eq!((reused(&first), reused(&again)), (0, 3));
     assert_eq!(first.out.replace("one/", "two/"), again.out);
     assert_eq!(written("one"), written("two"));
-    // A mechanism that is off is in the key.
+    // A disabled mechanism is part of the key.
     assert_eq!(reused(&reproduce("off", &["--ablate"])), 0);
-    // Runs of a scenario have the same simulations.
+    // Runs of a scenario share its simulations.
     let run =
         apportion_with_cache(cache.path(), folder.path(), &["run", "papers/drr/drr.toml", "--seeds", "3"]);
     assert_eq!(reused(&run), 3, "{}", run.err);
@@ -373,7 +373,7 @@ fn variants_are_shown_on_request_and_change_no_verdict() {
     let read =
         |name: &str| std::fs::read_to_string(folder.path().join("results/reproduce").join(name)).unwrap();
     assert!(read("drr.html").contains("Effect of variants"));
-    // Two claims of the experiment that the column is of, and the column, as they are and changed.
+    // Two claims of the experiment and the column, original and changed.
     assert_eq!(read("drr-variants.jsonl").lines().count(), 6);
     let json = apportion(folder.path(), &["reproduce", "--variants", "--seeds", "2", "--json"]);
     assert_eq!(json.out, plain.out + &read("drr-variants.jsonl"));

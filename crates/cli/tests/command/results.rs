@@ -1,5 +1,5 @@
-//! What the command writes: the same bytes for the same run, captures that others read, and nothing by
-//! halves.
+//! Files of the command: the same bytes for the same run, captures that other programs read, and no partial
+//! results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +71,7 @@ const FILES: [&str; 17] = [
     "statistics.parquet",
 ];
 
-/// Every file of a folder by its name, hidden ones included. Of what is no plain file, only the name.
+/// Every file of a folder by name, hidden ones included. An entry that is no plain file has its name only.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let name_and_bytes = |entry: std::fs::DirEntry| {
         let plain = entry.file_type().unwrap().is_file();
@@ -81,7 +81,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     std::fs::read_dir(folder).unwrap().map(|entry| name_and_bytes(entry.unwrap())).collect()
 }
 
-/// The files of a run without what says how it came about.
+/// Files of a run without those that say how it came about.
 fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = files(folder);
     let mut head: serde_json::Value = serde_json::from_slice(&files["run.json"]).unwrap();
@@ -91,18 +91,18 @@ fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// A folder with the scenario in it.
+/// Makes a folder with the scenario in it.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), HEAD.to_owned() + &BLOCKS.concat()).unwrap();
     folder
 }
 
-/// The error of a run into `out` that fails.
+/// Error of a run into `out` that fails.
 fn refusal(folder: &Path, out: &str, more: &[&str]) -> String {
     let run = apportion(folder, &[&["run", "x.toml", "--quiet", "--out", out], more].concat());
     assert_eq!((run.status, run.out.as_str()), (2, ""), "{}", run.err);
-    // One message of one line, which says what to do.
+    // One message of one line, with the mend.
     assert!(run.err.starts_with("error: ") && run.err.lines().count() == 1, "{}", run.err);
     run.err
 }
@@ -133,7 +133,8 @@ fn the_same_run_writes_the_same_bytes_however_it_is_written_down() {
             assert!(one[name] == other[name], "{out}/{name}");
         }
     }
-    // Another seed shows in every file with rows: no queue here allocates anything, no one watches or listens, and nothing happens.
+    // Another seed shows in every file with rows. These files have none: no queue here allocates, nobody
+    // watches or listens, and no event occurs.
     const EMPTY: [&str; 4] = ["allocations.parquet", "media.csv", "media.parquet", "responses.parquet"];
     let other = written("x.toml", "seed", &["--set", "seed=4"]);
     for name in FILES.into_iter().filter(|name| !EMPTY.contains(name)) {
@@ -158,7 +159,7 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
         assert!(output.status.success() && !complaint.contains("cut short"), "{complaint}");
         Some(String::from_utf8(output.stdout).unwrap())
     };
-    // The link is captured where its packets leave the queue: as many as the table of links counts.
+    // The link is captured at the exit of its queue: as many packets as the table of links counts.
     let links = std::fs::read_to_string(folder.path().join("out/1/links.csv")).unwrap();
     let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let column = |row: &[&str], name: &str| row.iter().position(|title| *title == name).unwrap();
@@ -168,7 +169,7 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
     let Some(all) = tshark(&["-T", "fields", "-e", "ip.proto"]) else { return };
     assert_eq!(all.lines().count().to_string(), sent);
     assert!(all.lines().count() > 500 && all.lines().all(|protocol| protocol == "6"));
-    // Checksums are right as far as what is captured shows them: those of IP headers, which are whole.
+    // Checksums are right where the capture holds what they cover: those of IP headers.
     let wrong = "_ws.malformed || _ws.expert.severity == \"Error\" || ip.checksum.status == \"Bad\"";
     let wrong = tshark(&["-o", "ip.check_checksum:TRUE", "-Y", wrong]).unwrap();
     assert_eq!(wrong, "");
@@ -252,7 +253,8 @@ fn a_long_run_writes_what_a_short_one_does_without_holding_it() {
         assert_eq!((export.status, export.err.as_str()), (0, ""));
         export.out
     };
-    // 1,002 replications in batches, 1,000 in one; the tables of the long run begin as those of the short one.
+    // 1,002 replications in batches, 1,000 in one; the tables of the long run begin like those of the short
+    // one.
     run("long", "501", &["--no-phase-check"]);
     run("short", "500", &["--no-phase-check"]);
     run("series", "501", &["--no-phase-check", "--series"]);
@@ -270,7 +272,7 @@ fn a_long_run_writes_what_a_short_one_does_without_holding_it() {
     assert_eq!(export("long", "flows").lines().count(), 1 + 2 * 501 * 2);
     assert_eq!(export("long", "series").lines().count(), 1);
     assert!(export("series", "series").lines().count() > export("short", "series").lines().count());
-    // What is said of it is from the same numbers.
+    // The comparison is from the same numbers.
     let compared = apportion(folder.path(), &["compare", "long", "series"]);
     assert!(
         compared.out.contains("throughput_mbps/udp") && !compared.out.contains("no results"),
@@ -300,7 +302,7 @@ fn a_folder_that_may_not_be_written_is_refused() {
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A run of which a file cannot be written to its end has no results, and leaves those of an earlier one alone.
+/// A run that cannot finish a file has no results, and leaves those of an earlier one alone.
 #[cfg(unix)]
 #[test]
 fn a_disk_that_is_too_full_leaves_nothing_by_halves() {
@@ -318,7 +320,8 @@ fn a_disk_that_is_too_full_leaves_nothing_by_halves() {
             assert_eq!(run.status, 0, "{}", run.err);
         }
         let before = files(&out);
-        // No file may grow beyond some kilobytes. An error, and not a signal, is what a write beyond that gets if the signal is ignored.
+        // No file may grow beyond a few kilobytes. With the signal ignored, a write beyond that fails with an
+        // error.
         let limited = "trap '' XFSZ; ulimit -f 8; exec \"$APPORTION\" run x.toml --quiet --no-cache --out out --set \"$0\"";
         let mut shell = Command::new("/bin/sh");
         shell

@@ -1,4 +1,4 @@
-//! What is not a regular file, or too long, ends a command at once, in words.
+//! A file that is not regular, or too long, ends a command at once with a message.
 
 #![cfg(unix)]
 
@@ -10,7 +10,7 @@ use apportion_testing::child;
 
 use crate::common::apportion;
 
-/// The commands, each with the file that it is to read.
+/// Commands, each with the file that it is to read.
 const COMMANDS: [(&str, &[&str]); 9] = [
     ("x.toml", &["run", "x.toml"]),
     ("x.toml", &["lab", "x.toml"]),
@@ -26,7 +26,7 @@ const COMMANDS: [(&str, &[&str]); 9] = [
 const LINK: &str =
     "seed = 1\nstop = \"1s\"\nlink.x = { from = \"a\", to = \"b\", rate = \"1Mbit\", delay = \"1ms\" }\n";
 
-/// A folder with all files but the one that is bad.
+/// Makes a folder with all files but the bad one.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
@@ -39,7 +39,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Puts something in the place of each file and checks what the command says.
+/// Replaces each file with something bad and checks the message of its command.
 fn refused(put: impl Fn(&Path), why: &str) {
     for (name, arguments) in COMMANDS {
         let folder = folder();
@@ -65,7 +65,7 @@ fn a_pipe_is_refused() {
 
 #[test]
 fn a_file_that_is_too_long_is_refused_before_it_is_read() {
-    // It takes no space.
+    // The file is sparse.
     refused(|path| File::create(path).unwrap().set_len(3 << 30).unwrap(), "it is longer than ");
 }
 
@@ -81,7 +81,7 @@ fn what_would_eat_the_machine_is_refused_with_an_estimate() {
         assert_eq!((run.status, run.out.as_str()), (2, ""), "{}", run.err);
         assert!(run.err.contains(part) && run.err.contains("with --force"), "{}", run.err);
     }
-    // The sum of all seeds counts, and a run that is forced is run: 3 s at 2 Gb/s take 1.5 million writes.
+    // The sum of all seeds counts, and a forced run is run: 3 s at 2 Gb/s take 1.5 million writes.
     let long = flow("source = { kind = \"cbr\", rate = \"2Gbit\", packet = \"500B\" }");
     fs::write(folder.path().join("x.toml"), long).unwrap();
     let set = ["run", "x.toml", "--set", "stop=10h", "--seeds", "50"];
@@ -96,7 +96,7 @@ fn a_limit_of_file_sizes_is_a_message() {
     fs::write(folder.path().join("x.toml"), format!("{LINK}flow.y = {{ from = \"a\", to = \"b\" }}\n"))
         .unwrap();
     let program = assert_cmd::cargo::cargo_bin("apportion");
-    // Blocks of 512 or 1024 bytes.
+    // The shell's blocks have 512 or 1024 bytes.
     let limited =
         format!("ulimit -f 4; exec '{}' run x.toml --out out --no-cache --quiet", program.display());
     let mut shell = std::process::Command::new("/bin/sh");

@@ -1,4 +1,5 @@
-//! The tutorials of `docs/tutorials`, followed literally from an empty folder: blocks with a title are files, and blocks of `sh` are run.
+//! Follows the tutorials of `docs/tutorials` literally from an empty folder: blocks with a title are files,
+//! and blocks of `sh` are run.
 
 #![cfg(unix)]
 
@@ -9,7 +10,7 @@ use std::process::Command;
 
 use apportion_testing::child;
 
-/// A block of a page between fences: the words after the first fence, and its text.
+/// Blocks of a page between fences: the words after the first fence, and the text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let parts = page.split("```").skip(1).step_by(2);
     parts.map(|block| block.split_once('\n').unwrap()).collect()

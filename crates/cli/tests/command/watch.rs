@@ -1,4 +1,5 @@
-//! `apportion run --watch` as people meet it: a page while the run goes on and after it, the same results, and its refusals.
+//! `apportion run --watch` as people meet it: a page during the run and after it, the same results, and its
+//! refusals.
 
 #![cfg(target_os = "linux")]
 
@@ -41,7 +42,7 @@ fn the_page_of_a_run_shows_its_results_until_an_interrupt_and_changes_none() {
     watched.line_with("its page stays at");
     let all = watched.stats("");
     assert_eq!((&all["state"], &all["course"]["point"]), (&"ended".into(), &"queue=drr".into()));
-    // What is written is there while the page is.
+    // The files are written while the page is still served.
     let csv = apportion(folder.path(), &["export", "seen", "flows"]).out;
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
@@ -81,12 +82,12 @@ fn the_page_of_a_run_shows_its_results_until_an_interrupt_and_changes_none() {
 #[test]
 fn an_interrupt_of_the_run_ends_it_and_its_page() {
     let folder = tempfile::tempdir().unwrap();
-    // It would take a minute or more.
+    // The run would take a minute or more.
     let long = SCENARIO.replace("20s", "100000s").replace("100ms", "1s");
     std::fs::write(folder.path().join("x.toml"), long).unwrap();
     let watched =
         Watched::start(folder.path(), &["run", "x.toml", "--force", "--quiet", "--watch", "localhost:0"]);
-    // It is seen to go on, in points that become longer.
+    // Progress is visible, in points that become longer.
     let at = || watched.stats("")["course"]["at_seconds"].as_f64().unwrap_or_default();
     let begun = at();
     while at() < begun + 2_000.0 {}

@@ -33,7 +33,7 @@ pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> 
     }
 }
 
-/// How many runs were taken from the cache, by what the command says.
+/// Number of runs taken from the cache, according to the command.
 pub fn reused(run: &Run) -> u64 {
     let line = run.err.lines().find(|line| line.ends_with("runs are from the cache"));
     line.map_or(0, |line| line.split(' ').next().unwrap().parse().unwrap())

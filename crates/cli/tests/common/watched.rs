@@ -1,4 +1,4 @@
-//! A command that shows a page, and the browser.
+//! A command that shows a page, and its browser.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use apportion_testing::child::{Limited, Running};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-/// A command with a page, which is ended if the test fails.
+/// A command with a page, ended if the test fails.
 pub struct Watched {
     child: Running,
     err: BufReader<Limited<ChildStderr>>,
@@ -18,7 +18,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Starts it, and reads where its page is.
+    /// Starts the command, and reads the address of its page.
     pub fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command.current_dir(folder).env("APPORTION_CACHE_DIR", folder.join("cache")).args(arguments);
@@ -30,7 +30,7 @@ impl Watched {
         watched
     }
 
-    /// The next line on standard error that has `text`.
+    /// Returns the next line on standard error that contains `text`.
     pub fn line_with(&mut self, text: &str) -> String {
         loop {
             let mut line = String::new();
@@ -41,7 +41,7 @@ impl Watched {
         }
     }
 
-    /// What is answered to a browser.
+    /// Answer to a browser.
     pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -52,12 +52,12 @@ impl Watched {
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    /// What the page shows.
+    /// Numbers that the page shows.
     pub fn stats(&self, query: &str) -> Value {
         serde_json::from_str(&self.get(&format!("/stats.json{query}"))).unwrap()
     }
 
-    /// Interrupts it: its status and what it printed.
+    /// Interrupts the command. Returns its status and its output.
     pub fn interrupt(mut self) -> (i32, String) {
         self.child.signal(Signal::SIGINT);
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Changes of a gateway that runs, by HTTP.
+//! Changes of a running gateway by HTTP.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,13 +17,13 @@ use crate::place::{PLAIN, Place, get, place};
 
 const TOKEN: &str = "fedcba9876543210";
 
-/// A file with a token of this mode.
+/// Writes a file with a token, with this mode.
 fn write(place: &Place, mode: u32) -> PathBuf {
     let control = format!("control = true\n{}", token(place, mode));
     place.write(&format!("{PLAIN}{control}[[rule]]\nname = \"calls\"\nto_port = 5004\n"))
 }
 
-/// The key that names the file of the token, which has this mode.
+/// Configuration key that names a token file of this mode.
 fn token(place: &Place, mode: u32) -> String {
     let token = place.folder.path().join("token");
     fs::write(&token, TOKEN).unwrap();
@@ -31,7 +31,7 @@ fn token(place: &Place, mode: u32) -> String {
     format!("control_token = \"{}\"\n", token.display())
 }
 
-/// Status and body of the answer to this change.
+/// Status and body of the answer to a change.
 fn change(token: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -72,7 +72,7 @@ pub fn a_change_by_http_is_shown_and_applied_and_the_file_stays() {
     let (status, done) = change(TOKEN, &body.to_string());
     let done: Value = serde_json::from_str(&done).unwrap_or_else(|_| panic!("{status} {done}"));
     assert_eq!((&done["applied"], &done["changes"]), (&json!(true), &shown["changes"]));
-    // What it was made against runs no more.
+    // The configuration that the change was made against runs no more.
     assert_eq!(change(TOKEN, &body.to_string()).0, 409);
 
     let (_, runs, _) = place.ask(&["show", "--running"], &path);
@@ -101,10 +101,10 @@ pub fn a_token_that_others_can_read_ends_with_status_2() {
 
 /// Two rules, `one` and `other`, whose flows have the same weight.
 const RULES: &str = "[[rule]]\nname = \"one\"\nto_port = 5001\n[[rule]]\nname = \"other\"\nto_port = 5002\n";
-/// Of the link, which each of the flows below would fill.
+/// Capacity of the link in bytes/s; each flow below would fill it.
 const CAPACITY: f64 = 10e6 / 8.0;
 
-/// How long it takes until the flows of both rules have what they are entitled to within 5 %, these parts of the link.
+/// Time until the flows of both rules have their entitlements, these parts of the link, within 5 %.
 fn shared_after(part: [f64; 2]) -> Span {
     let (clock, limit) = (Clock::start(), Time::from_secs(20));
     loop {
@@ -132,7 +132,7 @@ pub fn a_weight_that_is_set_by_http_moves_the_shares_within_3_s() {
     let control = format!("control = true\n{}", token(&place, 0o600));
     let plain = PLAIN.replace("up.rate = \"10Mbit\"", "up = { rate = \"10Mbit\", queue = \"drr\" }");
     let gateway = place.start(&place.write(&format!("{plain}{control}{RULES}")));
-    // 18 Mb/s of each.
+    // 18 Mb/s per flow.
     let flows = ["10.0.0.2:5001", "10.0.0.2:5002"].map(|to| ["10.0.0.1:0".to_owned(), to.to_owned()]);
     let load = Busy::datagrams(&place.hosts[0], 9, flows.to_vec());
     shared_after([0.5, 0.5]);
@@ -142,7 +142,7 @@ pub fn a_weight_that_is_set_by_http_moves_the_shares_within_3_s() {
     let shown: Value = serde_json::from_str(&change(TOKEN, &body.to_string()).1).unwrap();
     assert_eq!(shown["changes"], json!(["rule.one.weight: 1.0 -> 3.0"]));
     body["confirm"] = shown["confirm"].clone();
-    // What was shown does not make up for the token.
+    // A preview does not replace the token.
     assert_eq!(change("fedcba9876543211", &body.to_string()).0, 401);
     shared_after([0.5, 0.5]);
     let (status, done) = change(TOKEN, &body.to_string());

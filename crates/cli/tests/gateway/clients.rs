@@ -1,4 +1,4 @@
-//! Programs that people measure networks with, through a gateway.
+//! Programs for measuring networks, through a gateway.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::place::{PLAIN, place};
 
-/// A program on a host.
+/// Starts a program on a host.
 fn start(host: &Host, command: &'static str) -> Running {
     let spawn = move || {
         let mut shell = Command::new("/bin/sh");
@@ -19,7 +19,7 @@ fn start(host: &Host, command: &'static str) -> Running {
     host.namespace.run(spawn).unwrap()
 }
 
-/// What a program on a host prints, as JSON.
+/// Runs a program on a host and parses its JSON output.
 fn printed(host: &Host, command: &'static str) -> Value {
     let output = start(host, command).output();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -36,7 +36,7 @@ pub fn iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway() {
     let gateway = place.start(&path);
     let [near, far] = &place.hosts;
     let _servers = [start(far, "exec iperf3 -s"), start(far, "exec irtt server")];
-    // It asks until the server answers; by then the other one listens too.
+    // The client asks until the server answers; by then the other server listens too.
     let rtt = printed(near, "irtt client -i 10ms -d 1s -Q -o - 10.0.0.2");
     let median = rtt["stats"]["rtt"]["median"].as_f64().unwrap() / 1e6;
     assert!((15.0..17.0).contains(&median), "{median} ms");

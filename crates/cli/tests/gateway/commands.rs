@@ -48,7 +48,8 @@ pub fn check_looks_at_the_interfaces_and_changes_nothing() {
     assert!(out.contains("inside near: up, MTU 1500B, would turn off GRO\n"), "{out}");
     assert!(out.contains("outside far: up, MTU 1500B, nothing to turn off\n"), "{out}");
     assert!(netlink.offloads("near").unwrap().tso);
-    // A gateway turns off what merges packets that come in, and on again when it ends. It uses the others.
+    // A gateway turns off the offloads that merge incoming packets, and on again when it ends. It uses the
+    // others.
     let gateway = place.start(&path);
     let now = netlink.offloads("near").unwrap();
     assert!(now.tso && now.gso && !now.gro);
@@ -69,7 +70,7 @@ pub fn check_refuses_an_address_that_is_taken_and_warns_of_the_rest() {
         "{error}"
     );
     drop(taken);
-    // The gateway itself may have it.
+    // The gateway itself may hold the port.
     let gateway = place.start(&path);
     assert_eq!(place.ask(&["check"], &path).0, 0);
     gateway.stop();
@@ -97,7 +98,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     let place = place();
     let path = place.write(PLAIN);
     let gateway = place.start(&path);
-    // A packet has left, or there are no quantiles to check.
+    // Quantiles are checked only once a packet has left.
     let send = || UdpSocket::bind("10.0.0.1:5000").unwrap().send_to(&[0; 100], "10.0.0.2:9").unwrap();
     place.hosts[0].namespace.run(send).unwrap();
     while !get("/metrics").contains("apportion_gateway_lateness_seconds{quantile=") {
@@ -117,7 +118,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
     assert_eq!((status, stats["interfaces"]["near"]["down"].as_u64()), (0, Some(0)));
 
-    // A change, none, one that is refused, and one by SIGHUP.
+    // A change, no change, a refused one, and one by SIGHUP.
     place.write(&PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\""));
     assert_eq!(place.ask(&["reload"], &path), (0, "up.rate: 10Mbit -> 20Mbit\n".into(), String::new()));
     assert_eq!(place.ask(&["reload"], &path).1, "nothing changed\n");
@@ -128,7 +129,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(running.contains("rate = \"20Mbit\"") && running.contains("seed = 1\n"), "{running}");
     place.write(&PLAIN.replace("9617", "9618"));
     gateway.signal(Signal::SIGHUP);
-    // The new port is there before the old one is gone.
+    // The new port opens before the old one closes.
     let answers = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
     for _ in 0..500 {
         if answers(9_618) && !answers(9_617) {
@@ -143,7 +144,7 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(!place.folder.path().join("apportion-x.sock").exists());
 }
 
-/// Prometheus's own check of names, types and labels has nothing to say, where it is installed.
+/// Checks names, types and labels with Prometheus's own linter, where it is installed.
 fn lint(answer: &str) {
     let (_, metrics) = answer.split_once("\r\n\r\n").unwrap();
     if !skip::unless_found(&["promtool"]) {
@@ -158,7 +159,7 @@ fn lint(answer: &str) {
     assert!(out.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
 }
 
-/// All that alerts ask for is there, and Prometheus reads them, where it is installed.
+/// Checks that every metric in alerts exists, and that Prometheus reads the alerts, where it is installed.
 fn check_alerts(metrics: &str) {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/alerts.yml");
     let text = fs::read_to_string(file).unwrap();
@@ -181,7 +182,7 @@ pub fn clients_that_are_silent_or_slow_delay_no_other() {
     let path = place.write(PLAIN);
     let gateway = place.start(&path);
     let socket = place.folder.path().join("apportion-x.sock");
-    // Half a request, and none at all.
+    // Half a request, and an empty connection.
     let mut slow = UnixStream::connect(&socket).unwrap();
     slow.write_all(b"POST /rel").unwrap();
     let _silent: Vec<_> = (0..30).map(|_| UnixStream::connect(&socket).unwrap()).collect();
@@ -189,18 +190,19 @@ pub fn clients_that_are_silent_or_slow_delay_no_other() {
         let clock = Clock::start();
         ask();
         let took = clock.now().since(Time::ZERO);
-        // Each would take 150 ms and more if they were served in turn. The rest is for a busy machine.
+        // Each request would take 150 ms and more if they were served in turn. The rest is margin for a busy
+        // machine.
         assert!(took < Span::from_secs(2), "{took}");
     };
     let reload = || assert_eq!(place.ask(&["reload"], &path), (0, "nothing changed\n".into(), String::new()));
     prompt(&reload);
-    // Slower than any limit of a fifth of a second, and answered all the same.
+    // This is slower than any limit of a fifth of a second, and is still answered.
     nix::poll::poll(&mut [], 300_u16).unwrap();
     slow.write_all(b"oad HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();
     slow.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
-    // More than are served at once.
+    // More connections than are served at once.
     let _silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     let _reading: Vec<_> = (0..200).map(|_| TcpStream::connect("127.0.0.1:9617").unwrap()).collect();
     prompt(&reload);
@@ -217,7 +219,7 @@ pub fn a_second_gateway_of_the_same_title_is_refused() {
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let (status, _, error) = place.ask(&[], &path);
     assert!(status == 2 && error.contains("already running"), "{error}");
-    // The first one goes on, and none of its rights are left but one: CAP_NET_ADMIN is bit 12.
+    // The first gateway goes on with a single capability: CAP_NET_ADMIN is bit 12.
     let process = fs::read_to_string(format!("/proc/{}/status", gateway.child.id())).unwrap();
     assert!(
         process.contains("CapEff:\t0000000000001000\n") && process.contains("NoNewPrivs:\t1\n"),
@@ -236,7 +238,7 @@ pub fn the_log_may_have_no_reader() {
         let folder = [place.folder.path().to_owned()];
         apportion_live::gateway::control::request(&folder, "x", "POST", "/reload").unwrap().0
     };
-    // Some lines each, 200 kB of them.
+    // A few lines each, 200 kB in total.
     let other = PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\"");
     for _ in 0..300 {
         assert_eq!((asked(&other), asked(PLAIN)), (200, 200));

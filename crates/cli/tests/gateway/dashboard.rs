@@ -1,4 +1,5 @@
-//! The dashboard for Grafana, and the expressions of the operator's page, in a Prometheus that scrapes a gateway. Not in Grafana itself.
+//! The dashboard for Grafana, and the expressions of the operator's page, in a Prometheus that scrapes a
+//! gateway. Grafana itself is not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +18,7 @@ use crate::place::{ask, place_of};
 
 const GATEWAY: &str = "127.0.0.1:9617";
 const PROMETHEUS: u16 = 9_619;
-/// Two customers behind a site that both would fill.
+/// Two customers behind a site that each would fill.
 const PLANS: &str = "name,parent,addresses,down,up\nsite,,,8Mbit,8Mbit\nmill,site,10.0.0.1,,\n\
     bakery,site,fd00::1,,\nothers,site,,1Mbit,1Mbit\n";
 const TEXT: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\nplans = \"plans.csv\"\n\
@@ -25,7 +26,7 @@ const TEXT: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:
     down = { rate = \"8Mbit\", queue = { kind = \"htb\", discipline = \"drr\", plans = \"down\" } }\n\
     [[rule]]\nname = \"films\"\nto_port = \"5001-5002\"\n";
 
-/// A Prometheus that scrapes the gateway each second; it ends with the test.
+/// A Prometheus that scrapes the gateway each second, ended with the test.
 struct Prometheus {
     _child: Running,
 }
@@ -48,7 +49,7 @@ impl Prometheus {
         Self { _child: Running::start(&mut command) }
     }
 
-    /// The answer of its API; null while it does not answer.
+    /// Answer of its API; null while it does not answer.
     fn get(path: &str) -> Value {
         let answer = ask(PROMETHEUS, path).unwrap_or_default();
         answer
@@ -57,10 +58,10 @@ impl Prometheus {
             .unwrap_or_default()
     }
 
-    /// The labels of the series that an expression has now.
+    /// Labels of the series that an expression selects now.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Prometheus's message about the expression.
     fn query(expression: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
         let coded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let answer = Self::get(&format!("/api/v1/query?query={coded}"));
@@ -72,13 +73,13 @@ impl Prometheus {
     }
 }
 
-/// What is drawn together: expressions with the names of their series.
+/// Expressions of a panel with the names of their series.
 struct Panel {
     title: String,
     targets: Vec<(String, String)>,
 }
 
-/// The panels of the dashboard, and the expressions of its annotations.
+/// Panels of the dashboard, and the expressions of its annotations.
 fn dashboard() -> (Vec<Panel>, Vec<String>) {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/grafana/apportion.json"));
     let dashboard: Value = serde_json::from_str(&text.unwrap()).unwrap();
@@ -93,7 +94,7 @@ fn dashboard() -> (Vec<Panel>, Vec<String>) {
     (panels, annotations.map(|it| word(&it["expr"])).collect())
 }
 
-/// The expressions in the table of the operator's page.
+/// Expressions in the table of the operator's page.
 fn of_operators() -> Vec<String> {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operator.md")).unwrap();
     let (_, table) = text.split_once("| | expression |").unwrap();
@@ -101,7 +102,7 @@ fn of_operators() -> Vec<String> {
     rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect()
 }
 
-/// A legend with the values of the labels in it.
+/// Fills the values of labels into a legend.
 fn named(legend: &str, labels: &BTreeMap<String, String>) -> String {
     let mut name = legend.to_owned();
     for (label, value) in labels {
@@ -129,7 +130,7 @@ pub fn each_panel_of_the_dashboard_has_data_in_prometheus() {
     let down =
         pairs.into_iter().zip([7_001, 8_001]).map(|((near, far), port)| flow(far, near, port)).collect();
     let loads = [Busy::datagrams(near, 2, up), Busy::datagrams(far, 4, down)];
-    // Once the counters have been read as they are at the start, what annotations show happens.
+    // The events of the annotations happen once Prometheus has read the counters at their start.
     let limit = Time::from_secs(60);
     let clock = Clock::start();
     while Prometheus::query("count_over_time(apportion_gateway_flows[1m]) >= 3").unwrap().is_empty() {

@@ -1,4 +1,4 @@
-//! What fails around a gateway, and that it goes on.
+//! Failures around a gateway, which it survives.
 
 use std::fs::File;
 use std::net::UdpSocket;
@@ -16,14 +16,15 @@ use serde_json::Value;
 
 use crate::place::{PLAIN, Place, eventually, get, place};
 
-/// How long a gateway may take to forward again, or to answer where nothing else runs.
+/// Maximum time until a gateway forwards again, or answers, where nothing else runs.
 const PROMPT: Span = Span::from_secs(1);
 
 fn elapsed(since: Clock) -> Span {
     since.now().since(Time::ZERO)
 }
 
-/// Sends datagrams from the host near to the host far until one arrives. How long that took; none within five seconds.
+/// Sends datagrams from the host near to the host far until one arrives. Returns how long that took; none
+/// after five seconds.
 fn until_it_passes(place: &Place) -> Option<Span> {
     let [near, far] = &place.hosts;
     let receiver = far.namespace.run(|| UdpSocket::bind("10.0.0.2:7000").unwrap()).unwrap();
@@ -31,7 +32,7 @@ fn until_it_passes(place: &Place) -> Option<Span> {
     receiver.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
     let began = Clock::start();
     while elapsed(began) < Span::from_secs(30) {
-        // It fails while the device is not up.
+        // Sending fails while the device is down.
         let _ = sender.send_to(b"x", "10.0.0.2:7000");
         if receiver.recv(&mut [0; 8]).is_ok() {
             return Some(elapsed(began));
@@ -45,7 +46,7 @@ fn stats() -> Value {
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// Times that an interface is deleted and made again: 20 unless `APPORTION_RECREATIONS` says how many.
+/// Number of times that an interface is deleted and made again: 20, or `APPORTION_RECREATIONS`.
 fn recreations() -> u64 {
     std::env::var("APPORTION_RECREATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
 }
@@ -138,22 +139,22 @@ pub fn offloads_are_restored_after_a_gateway_that_was_killed() {
         gateway.child.wait();
         assert!(!is_restored());
     };
-    // By the command.
+    // The command restores them.
     die();
     let (status, out, error) = place.ask(&["restore"], &path);
     assert_eq!((status, error.as_str()), (0, ""));
     assert!(out.contains("near: offloads are restored") && is_restored(), "{out}");
     assert_eq!(place.ask(&["restore"], &path).1, "there is nothing to restore\n");
-    // By the next gateway, which starts at once.
+    // The next gateway restores them, and starts at once.
     die();
     let said = place.start(&path).stop();
     assert!(is_restored() && said.contains("offloads are restored"), "{said}");
-    // What a gateway puts back itself is not taken for the work of another.
+    // The gateway does not take its own repairs for the work of another program.
     let said: String = (0..5).map(|_| place.start(&path).stop()).collect();
     assert!(!said.contains("turned off again"), "{said}");
 }
 
-/// A gateway that writes its log to `log`, once it answers.
+/// Starts a gateway that logs to `log`, and waits until it answers.
 fn start_with_log(place: &Place, log: Stdio) -> Running {
     let path = place.write(PLAIN);
     let child = Running::start(place.command(&["--log-format", "json"], &path).stderr(log));
@@ -179,7 +180,7 @@ pub fn a_log_that_cannot_be_written_costs_its_lines_and_nothing_else() {
             assert_eq!((status, error.as_str()), (0, ""));
             assert!(elapsed(began) < PROMPT * 10);
         }
-        // The thread that moves packets has something to say as well.
+        // The thread that forwards packets has a message as well.
         let mut netlink = Netlink::open().unwrap();
         let near = netlink.index_of("near").unwrap();
         netlink.set_down(near).unwrap();
@@ -193,7 +194,7 @@ pub fn a_log_that_cannot_be_written_costs_its_lines_and_nothing_else() {
     }
 }
 
-/// How many of 40 datagrams from near to far arrive, each counted as often as it does.
+/// Number of arrivals from 40 datagrams sent from near to far, duplicates included.
 fn passed(place: &Place) -> usize {
     let [near, far] = &place.hosts;
     let receiver = far.namespace.run(|| UdpSocket::bind("10.0.0.2:7001").unwrap()).unwrap();
@@ -213,7 +214,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     assert_eq!((status, out.as_str()), (0, "frames bypass the gateway\n"), "{error}");
     assert_eq!(place.ask(&["bypass"], &path).0, 0, "once more");
     assert_eq!(passed(&place), 40);
-    // A gateway turns it off: each frame crosses once, and is counted.
+    // A gateway turns the bypass off: each frame crosses once, and is counted.
     let mut gateway = place.start_by(&["--fail-open"], &path);
     assert_eq!(passed(&place), 40);
     let received = |stats: &Value| stats["interfaces"]["near"]["received_frames"].as_u64();
@@ -223,10 +224,10 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     gateway.signal(Signal::SIGKILL);
     gateway.child.wait();
     assert_eq!(passed(&place), 0);
-    // As ExecStopPost= of the unit does.
+    // ExecStopPost= of the unit does the same.
     assert_eq!(place.ask(&["bypass"], &path).0, 0);
     assert_eq!(passed(&place), 40);
-    // One that ends by itself does it.
+    // A gateway that stops by itself does it.
     let said = place.start_by(&["--fail-open"], &path).stop();
     assert!(said.contains("the gateway fails open"), "{said}");
     assert_eq!(passed(&place), 40);
@@ -234,7 +235,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     assert_eq!(off(&place), "frames do not bypass the gateway any more\n");
     assert_eq!(off(&place), "frames did not bypass the gateway\n");
     assert_eq!(passed(&place), 0);
-    // Without --fail-open a gateway leaves none.
+    // Without --fail-open a gateway leaves no bypass.
     place.start(&path).stop();
     assert_eq!(passed(&place), 0);
 }
@@ -254,7 +255,7 @@ pub fn interfaces_are_promiscuous_while_frames_bypass_the_gateway() {
     place.ask(&["bypass"], &path);
     place.ask(&["bypass", "--off"], &path);
     assert_eq!(promiscuous(), [false; 2]);
-    // One that somebody set so stays so.
+    // An interface that was promiscuous before stays so.
     let far = Netlink::open().unwrap().index_of("far").unwrap();
     Netlink::open().unwrap().set_promiscuous(far, true).unwrap();
     for _ in 0..2 {

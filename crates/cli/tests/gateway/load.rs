@@ -1,4 +1,4 @@
-//! Datagrams through a gateway, and what is done meanwhile.
+//! Datagrams through a gateway, and work in the background.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use apportion_core::units::Span;
 use apportion_linux::clock::pause;
 use apportion_linux::host::Host;
 
-/// Something that a thread does until it is dropped.
+/// Work that a thread repeats until this is dropped.
 pub struct Busy {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Busy {
-    /// Every `period`, in a host or here.
+    /// Runs `once` every `period`, in a host or here.
     pub fn every(period: Span, host: Option<&Host>, mut once: impl FnMut() + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&stop);
@@ -33,15 +33,15 @@ impl Busy {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Every 4 ms `times` datagrams of each flow, of 1,000 bytes in IPv4: 2 Mb/s for each that is sent. A flow goes from an address of the host
-    /// and its port to another one.
+    /// Sends `times` datagrams of each flow every 4 ms, of 1,000 bytes in IPv4: 2 Mb/s per datagram. A flow
+    /// is from an address and port of the host to another.
     pub fn datagrams(host: &Host, times: u32, flows: Vec<[String; 2]>) -> Self {
         let open = || flows.iter().map(|[from, _]| UdpSocket::bind(from).unwrap()).collect();
         let sockets: Vec<UdpSocket> = host.namespace.run(open).unwrap();
         let send = move || {
             for _ in 0..times {
                 for (socket, [_, to]) in sockets.iter().zip(&flows) {
-                    // A full buffer is a datagram less.
+                    // A full buffer costs a datagram.
                     let _ = socket.send_to(&[0; 972], to);
                 }
             }

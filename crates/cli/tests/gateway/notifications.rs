@@ -27,7 +27,7 @@ pub fn an_application_reads_overload_notifications_until_the_gateway_stops() {
     let mut lines = BufReader::new(reader).lines();
     let mut line = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!(line()["title"], "x");
-    // 0.8 s of the link at once.
+    // 0.8 s worth of the link at once.
     let clock = Clock::start();
     let send = || {
         let film = UdpSocket::bind("10.0.0.1:7000").unwrap();
@@ -38,7 +38,7 @@ pub fn an_application_reads_overload_notifications_until_the_gateway_stops() {
     place.hosts[0].namespace.run(send).unwrap();
     let notice = line();
     let took = clock.now();
-    // Asked 200 ms where nothing else runs.
+    // 200 ms are asked for; the rest is for a busy machine.
     assert!(took.since(Time::ZERO) < Span::from_millis(400), "{took}: {notice}");
     assert_eq!((&notice["rule"], &notice["flow"]["from_port"]), (&"film".into(), &7_000.into()));
     assert!(

@@ -1,4 +1,4 @@
-//! A gateway as a process between two hosts, and the commands to it.
+//! A gateway process between two hosts, and the commands to it.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -29,7 +29,7 @@ pub fn place() -> Place {
     place_of(|last| vec![[10, 0, 0, last].into()])
 }
 
-/// The same, with these addresses of the first and the second host.
+/// Like [`place`], with these addresses of the first and the second host.
 pub fn place_of(addresses: impl Fn(u8) -> Vec<IpAddr>) -> Place {
     crate::processes::enter();
     let mut netlink = Netlink::open().unwrap();
@@ -48,7 +48,7 @@ impl Place {
         path
     }
 
-    /// By the program that APPORTION names, such as that of a release, or that of this build.
+    /// Command of the program that APPORTION names, for example a release, or of this build.
     pub fn command(&self, arguments: &[&str], path: &Path) -> Command {
         let own = || env!("CARGO_BIN_EXE_apportion").into();
         let mut command = Command::new(std::env::var_os("APPORTION").unwrap_or_else(own));
@@ -62,7 +62,7 @@ impl Place {
         (status.code().unwrap(), text(stdout), text(stderr))
     }
 
-    /// A gateway that has reported its start; its later output is not read.
+    /// Starts a gateway and waits for its report; later output is not read.
     pub fn start_unread(&self, path: &Path) -> Silent {
         self.start_with(&["--log-format", "json"], path)
     }
@@ -81,17 +81,17 @@ impl Place {
         Silent { child, log }
     }
 
-    /// The same, and what it says is read at the end.
+    /// Like [`Self::start_unread`]; the output is read at the end.
     pub fn start(&self, path: &Path) -> Gateway {
         Self::listen(self.start_unread(path))
     }
 
-    /// The same, with these options.
+    /// Like [`Self::start`], with these options.
     pub fn start_by(&self, arguments: &[&str], path: &Path) -> Gateway {
         Self::listen(self.start_with(arguments, path))
     }
 
-    /// The same, and it reports to the service manager at this socket, whose watchdog has this limit.
+    /// Like [`Self::start`], reporting to the service manager at this socket, whose watchdog has this limit.
     pub fn start_service(&self, path: &Path, socket: &Path, limit: Duration) -> Gateway {
         let mut command = self.command(&[], path);
         command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", limit.as_micros().to_string());
@@ -115,7 +115,7 @@ pub struct Silent {
 
 pub struct Gateway {
     pub child: Running,
-    /// What it says until it ends.
+    /// Output until the gateway ends.
     log: JoinHandle<String>,
 }
 
@@ -124,7 +124,7 @@ impl Gateway {
         self.child.signal(signal);
     }
 
-    /// Stops it; all that it said.
+    /// Stops the gateway. Returns its output.
     pub fn stop(mut self) -> String {
         self.signal(Signal::SIGTERM);
         let status = self.child.wait();
@@ -150,7 +150,7 @@ pub fn get(path: &str) -> String {
     ask(9_617, path).unwrap()
 }
 
-/// What is answered at this port.
+/// Asks this port. Returns the answer.
 pub fn ask(port: u16, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

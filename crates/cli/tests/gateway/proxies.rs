@@ -1,4 +1,4 @@
-//! What the documentation says of changes by curl, and of a reverse proxy with TLS, done as it stands there.
+//! The documented changes by curl, and the documented reverse proxy with TLS, as they stand there.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::place::{PLAIN, Place, get, place};
 
-/// The block of this language in the pages of gateways that begins so, with what it names in /etc in the folder of the test.
+/// Block of this language in the pages of gateways that begins with `begins`; its paths in /etc are moved to
+/// the folder of the test.
 fn documented(place: &Place, language: &str, begins: &str) -> String {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     let pages = ["gateway.md", "gateway-http.md"];
@@ -22,7 +23,7 @@ fn documented(place: &Place, language: &str, begins: &str) -> String {
     ["/etc/apportion", "/etc/nginx"].iter().fold(block, |block, path| block.replace(path, folder))
 }
 
-/// What a shell prints that runs this.
+/// Output of a shell that runs `text`.
 fn shell(text: &str, environment: &[(&str, &str)]) -> String {
     let mut command = Command::new("bash");
     let output = child::output(command.args(["-ec", text]).envs(environment.iter().copied()));
@@ -31,7 +32,7 @@ fn shell(text: &str, environment: &[(&str, &str)]) -> String {
     said
 }
 
-/// The program nginx with this server, as a process of its own; it ends with the test.
+/// Starts nginx with this server, as a process that ends with the test.
 fn start_nginx(place: &Place, server: &str) -> Running {
     let folder = place.folder.path().display();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -46,7 +47,7 @@ fn start_nginx(place: &Place, server: &str) -> Running {
     Running::start(Command::new("nginx").arg("-c").arg(path).stderr(Stdio::null()))
 }
 
-/// Makes the change of the documentation, by curl with these of its variables, and looks at what it says.
+/// Makes the documented change with curl and these variables, and checks its output.
 fn change(place: &Place, environment: &[(&str, &str)]) {
     let said = shell(&documented(place, "sh", "gateway="), environment);
     let answers: Vec<Value> = said
@@ -90,7 +91,7 @@ pub fn a_change_by_curl_and_through_nginx_is_as_documented() {
     }
     let request = format!("curl {request}");
     assert_eq!(shell(&request, &[]), "frames pass\n", "{}", log());
-    // Who has no certificate sees nothing.
+    // A client without a certificate sees nothing.
     let (head, tail) = request.split_once(" --cert ").unwrap();
     let (_, tail) = tail.split_once(" https").unwrap();
     let refused = shell(&format!("{head} https{tail}"), &[]);

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing comes of it.
+//! Refused configurations, which change nothing.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::place::{PLAIN, Place, place};
 
-/// Configurations that are refused in the place of [`PLAIN`], and words of what is said.
+/// Configurations that are refused in the place of [`PLAIN`], with words of the message.
 fn refused() -> Vec<(String, &'static str)> {
     let with = |from: &str, to: &str| PLAIN.replace(from, to);
     vec![
@@ -31,7 +31,7 @@ fn refused() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// A datagram from the inside to the outside.
+/// Sends a datagram from the inside to the outside.
 fn passes(place: &Place) {
     let [near, far] = &place.hosts;
     let sink = far.namespace.run(|| UdpSocket::bind("10.0.0.2:9").unwrap()).unwrap();
@@ -61,7 +61,7 @@ pub fn a_reload_that_is_refused_says_why_and_changes_nothing() {
         assert_eq!(reloads["last"]["refused"], said);
         passes(&place);
     }
-    // The command says the same, and one whose file is wrong can still be asked.
+    // The command says the same, and a gateway whose file is wrong still answers.
     place.write(&refused[0].0);
     let (status, out, error) = place.ask(&["reload"], &path);
     assert!(status == 2 && out.is_empty() && error.contains(refused[0].1), "{error}");
@@ -71,7 +71,7 @@ pub fn a_reload_that_is_refused_says_why_and_changes_nothing() {
     let (status, _, error) = place.ask(&["reload"], &path);
     assert!(status == 2 && error.contains("x.toml: cannot read the configuration: No such file"), "{error}");
     assert_eq!(place.ask(&["show", "--running"], &path), said_before);
-    // What is right is applied again.
+    // A valid file is applied again.
     place.write(&PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"20Mbit\""));
     assert_eq!(socket("POST", "/reload"), (200, "up.rate: 10Mbit -> 20Mbit\n".to_owned()));
     passes(&place);
@@ -88,7 +88,7 @@ pub fn a_reload_by_another_file_is_refused() {
     let (status, out, error) = place.ask(&["reload"], &other);
     let own = format!("the gateway of this title runs by {}", path.canonicalize().unwrap().display());
     assert!(status == 2 && out.is_empty() && error.contains(&own), "{error}");
-    // By another name it is the same file.
+    // Another name of the same file.
     let link = place.folder.path().join("x2.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     place.write(&format!("title = \"x\"\n{PLAIN}"));

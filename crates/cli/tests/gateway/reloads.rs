@@ -1,4 +1,4 @@
-//! Reloads by the control socket, while more comes in than goes out.
+//! Reloads by the control socket, at a load above the link's rate.
 #![allow(clippy::print_stdout, reason = "how long they take is of interest")]
 
 use std::net::UdpSocket;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use crate::place::{Place, eventually, place};
 
-/// Reloads of a test, one each 20 ms or so: 100 unless `APPORTION_RELOADS` says how many. From some thousands on, raise
-/// `APPORTION_TEST_LIMIT`.
+/// Number of reloads of a test, one per 20 ms or so: 100, or `APPORTION_RELOADS`. From a few thousand on,
+/// raise `APPORTION_TEST_LIMIT`.
 fn reloads() -> u64 {
     std::env::var("APPORTION_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
 
-/// The configuration of reload number `n`: other rates, delays, rules and queues, all with the same room.
+/// Configuration of reload number `n`: other rates, delays, rules and queues, all with the same room.
 fn text(n: u64) -> String {
     let queue = [
         "{ kind = \"fifo\", limit = \"200p\" }",
@@ -42,16 +42,16 @@ fn text(n: u64) -> String {
     )
 }
 
-/// What a gateway has counted on the way up.
+/// Counters of a gateway in the direction up.
 #[derive(Debug, Default)]
 struct Counts {
     received: u64,
     sent: u64,
     dropped: u64,
     waiting: u64,
-    /// Of those that were dropped, by reloads.
+    /// Drops by reloads, included in `dropped`.
     left_out: u64,
-    /// Those that the kernel did not keep for the gateway.
+    /// Packets that the kernel did not keep for the gateway.
     missed: u64,
 }
 
@@ -91,7 +91,7 @@ fn send(stop: &AtomicBool) -> u64 {
     while !stop.load(Ordering::Relaxed) {
         let packet = [&number.to_be_bytes()[..], &[0; 214 - 8]].concat();
         for socket in &sockets {
-            // With headers 256 bytes: four of them every 1.365 ms.
+            // With headers 256 bytes: four packets every 1.365 ms.
             socket.send_to(&packet, "10.0.0.2:9").unwrap();
         }
         number += 1;
@@ -102,7 +102,8 @@ fn send(stop: &AtomicBool) -> u64 {
     4 * number
 }
 
-/// Receives until `done` is set and nothing comes for a second; how many. Those of each flow come in the order of their numbers.
+/// Receives until `done` is set and nothing comes for a second. Returns the number of packets, and checks the
+/// order within each flow.
 fn receive(socket: &UdpSocket, done: &AtomicBool) -> u64 {
     socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let (mut next, mut count) = ([0_u64; 4], 0);
@@ -123,7 +124,7 @@ fn receive(socket: &UdpSocket, done: &AtomicBool) -> u64 {
     }
 }
 
-/// Reloads through the socket, now and then by the command; how long the longest took.
+/// Reloads through the socket, now and then by the command. Returns the longest time that a reload took.
 fn reload_all(place: &Place) -> Span {
     let (clock, mut longest) = (Clock::start(), Span::ZERO);
     for n in 1..=reloads() {
@@ -138,8 +139,8 @@ fn reload_all(place: &Place) -> Span {
             longest = longest.max(clock.now().since(before));
         }
         if n % 10 == 0 {
-            // What came in has gone out, was dropped by the discipline, waits, is in transmission or on the wire: 2 ms
-            // of 3 Mb/s are three packets.
+            // A received packet was sent, was dropped by the discipline, waits, is in transmission or on the
+            // wire: 2 ms of 3 Mb/s are three packets.
             let Counts { received, sent, dropped, waiting, .. } = counts(place);
             let under_way = received.checked_sub(sent + dropped + waiting);
             assert!(under_way.is_some_and(|packets| packets <= 5), "{n}: {:?}", counts(place));
@@ -149,7 +150,7 @@ fn reload_all(place: &Place) -> Span {
     longest
 }
 
-/// What became of the packets of a run.
+/// Packets of a run by outcome.
 #[derive(Debug)]
 struct Flow {
     offered: u64,
@@ -158,18 +159,18 @@ struct Flow {
     after: Counts,
 }
 
-/// Sends through a gateway whose queue is full, and does `work` meanwhile.
+/// Sends through a gateway with a full queue, and does `work` meanwhile.
 fn under_load(place: &Place, work: impl FnOnce()) -> Flow {
     let gateway = place.start(&place.write(&text(0)));
     let [stop, done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let [stopped, is_done] = [&stop, &done].map(Arc::clone);
     let [near, far] = &place.hosts;
     let sink = far.namespace.run(|| UdpSocket::bind("10.0.0.2:9").unwrap()).unwrap();
-    // Room for what comes while its reader has to wait for a core, as far as the system lets it.
+    // Room for arrivals while the reader waits for a core, as far as the system allows.
     setsockopt(&sink, RcvBuf, &(16 << 20)).unwrap();
     let receiver = far.namespace.spawn("receiver", move || receive(&sink, &is_done)).unwrap();
     let sender = near.namespace.spawn("sender", move || send(&stopped)).unwrap();
-    // Until the queue is full.
+    // Wait until the queue is full.
     while counts(place).dropped == 0 {
         poll(&mut [], PollTimeout::from(10_u8)).unwrap();
     }
@@ -177,7 +178,7 @@ fn under_load(place: &Place, work: impl FnOnce()) -> Flow {
     let before = counts(place);
     stop.store(true, Ordering::Relaxed);
     let offered = sender.join().unwrap();
-    // Until the gateway has seen all of it and holds nothing any more.
+    // Wait until the gateway has seen every packet and holds none.
     let is_through = |counts: &Counts| counts.received == offered && counts.sent + counts.dropped == offered;
     eventually(|| is_through(&counts(place)));
     done.store(true, Ordering::Relaxed);
@@ -187,7 +188,7 @@ fn under_load(place: &Place, work: impl FnOnce()) -> Flow {
     Flow { offered, arrived, before, after }
 }
 
-/// What holds with reloads and without: none is lost but by the discipline.
+/// Checks that no packet is lost except by the discipline; holds with reloads and without.
 fn check(Flow { offered, arrived, before, after }: &Flow) {
     assert!(before.waiting > 150, "the queue stands: {before:?}");
     assert_eq!((after.left_out, after.missed, after.waiting), (0, 0, 0), "{after:?}");
@@ -204,7 +205,7 @@ pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
         longest = reload_all(&place);
         took = clock.now().since(Time::ZERO);
     });
-    // For comparison, the same time without them.
+    // For comparison: the same time without reloads.
     let without = under_load(&place, || pause(took));
     for (name, flow) in [("with", &with), ("without", &without)] {
         println!(
@@ -216,7 +217,7 @@ pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
     }
     println!("{} reloads in {took}, the longest took {longest}", reloads());
     assert!(with.before.dropped > 10 * reloads(), "{with:?}");
-    // A thousand within a minute.
+    // A thousand reloads within a minute.
     if skip::unless_judged_by_the_clock() {
         assert!(took < Span::from_millis(60) * reloads(), "{took}");
     }
@@ -237,7 +238,7 @@ pub fn packets_dropped_by_a_smaller_queue_are_reported() {
         (0..100).for_each(|_| assert_eq!(socket.send_to(&[0; 214], "10.0.0.2:9").unwrap(), 214));
     };
     place.hosts[0].namespace.run(send).unwrap();
-    // One is in transmission.
+    // One packet is in transmission.
     while counts(&place).waiting < 99 {
         poll(&mut [], PollTimeout::from(10_u8)).unwrap();
     }

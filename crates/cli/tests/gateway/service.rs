@@ -1,4 +1,4 @@
-//! What a gateway reports to a service manager (sd_notify(3)).
+//! Reports of a gateway to a service manager (sd_notify(3)).
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use nix::sys::signal::Signal;
 
 use crate::place::{PLAIN, place};
 
-/// Of the watchdog.
+/// Limit of the watchdog.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Within which it is to be fed.
+/// Maximum gap between two notifications to the watchdog.
 const HALF: Span = Span::from_secs(1);
 const FED: &str = "WATCHDOG=1";
 
-/// What is reported for that long, and when.
+/// Reports within `span`, with their times.
 fn reports(socket: &UnixDatagram, clock: &Clock, span: Span) -> Vec<(Time, String)> {
     let (mut all, end) = (Vec::new(), clock.now() + span);
     let mut buffer = [0; 512];
@@ -43,7 +43,7 @@ pub fn a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_wor
     let all = reports(&socket, &clock, Span::from_secs(5));
     assert_eq!(lines(&all).iter().filter(|line| **line == "READY=1").count(), 1, "{all:?}");
     let fed: Vec<Time> = all.iter().filter(|(_, line)| line == FED).map(|(at, _)| *at).collect();
-    // Those of the start waited in the socket.
+    // The reports of the start waited in the socket.
     let gaps = fed.windows(2).map(|pair| pair[1].since(pair[0]));
     assert!(fed.len() > 5 && gaps.max().unwrap() <= HALF, "{all:?}");
 

@@ -1,4 +1,4 @@
-//! What those who look at the page cost the gateway.
+//! Cost of viewers of the page to the gateway.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::load::Busy;
 use crate::place::{Gateway, get, place};
 
 const VIEWERS: usize = 5;
-/// The most that they may cost, of what forwarding takes.
+/// Maximum cost, as a fraction of what forwarding takes.
 const LIMIT: f64 = 0.02;
-/// Of a measurement: as long as ten looks.
+/// Length of a measurement: ten polls of the page.
 const LENGTH: Span = Span::from_secs(10);
-/// Measurements without and with viewers, in turns.
+/// Measurements without and with viewers, alternating.
 const PAIRS: usize = 4;
 /// Flows in each direction: as many as the page can show.
 const FLOWS: u16 = 16;
@@ -24,13 +24,13 @@ const TEXT: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:
     up = { rate = \"100Mbit\", queue = \"drr\" }\ndown = { rate = \"100Mbit\", queue = \"drr\" }\n\
     [[rule]]\nname = \"even\"\nweight = 2\nto_port = \"5000-5007\"\n[[rule]]\nname = \"others\"\n";
 
-/// Datagrams of all flows from one host to the other: 32 Mb/s.
+/// Sends datagrams of all flows from one host to the other: 32 Mb/s.
 fn load(host: &Host, from: &str, to: &str) -> Busy {
     let flow = |port| [from, to].map(|address| format!("{address}:{port}"));
     Busy::datagrams(host, 1, (5_000..5_000 + FLOWS).map(flow).collect())
 }
 
-/// Someone who opens the page and looks at it, and asks when the page does.
+/// A viewer that opens the page and polls as often as the page does.
 fn viewer() -> Busy {
     for path in ["/", "/history"] {
         assert!(get(path).starts_with("HTTP/1.0 200 "));
@@ -48,7 +48,8 @@ fn stats() -> Value {
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// Processor time in seconds of the thread that moves packets and of that which serves the page, and frames that were sent.
+/// CPU time in seconds of the thread that forwards packets and of the one that serves the page, and frames
+/// sent.
 #[derive(Clone, Copy, Debug)]
 struct Spent {
     moving: f64,
@@ -75,11 +76,11 @@ impl Spent {
         Self { moving, serving, frames: sent("near") + sent("far") }
     }
 
-    /// From `before` on, with so many viewers.
+    /// Difference to `before` with this number of viewers.
     fn during(gateway: &Gateway, viewers: usize) -> Self {
         let _viewers: Vec<_> = (0..viewers)
             .map(|_| {
-                // Not all at once.
+                // The viewers do not start at the same moment.
                 pause(Span::from_millis(170));
                 viewer()
             })
@@ -94,13 +95,13 @@ impl Spent {
         }
     }
 
-    /// Nanoseconds for a frame.
+    /// Nanoseconds per frame.
     fn per_frame(self, seconds: f64) -> f64 {
         seconds * 1e9 / self.frames
     }
 }
 
-/// Not a test of each run: it takes a minute and a half.
+/// Not part of each run of the tests: it takes a minute and a half.
 pub fn five_viewers_cost_less_than_2_percent_of_forwarding() {
     let place = place();
     let gateway = place.start(&place.write(TEXT));

@@ -1,4 +1,4 @@
-//! With queues of the kernel, for the links that are watched. Needs the rights of root and HTB, without which each test is skipped with a line.
+//! Kernel queues for watched links. Without root and HTB each test is skipped with a line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ impl Place {
         apportion(self.path(), &[&always[..], more].concat())
     }
 
-    /// The cells of a table of the latest results in this folder: by name of the flow or link, and of the column.
+    /// Cells of a table of the latest results in this folder, by name of the flow or link and by column.
     fn table(&self, folder: &str, table: &str) -> BTreeMap<String, BTreeMap<String, String>> {
         let run = apportion(self.path(), &["export", folder, table]);
         let mut lines = run.out.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-/// A place, unless the test is to be skipped.
+/// Makes a place, unless the test is to be skipped.
 fn place() -> Option<Place> {
     let place = Place::new();
     let short = ["--quiet", "--set", "stop=60ms", "--set", "measure_from=0s"];
@@ -45,7 +45,7 @@ fn place() -> Option<Place> {
     Some(place)
 }
 
-/// Whether the numbers of a run count; if not, a line says so.
+/// Whether the numbers of a run count; if not, prints a line.
 fn is_valid(run: &Run) -> bool {
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);
     let is_valid = !run.out.contains("NOT VALID: ");
@@ -63,7 +63,7 @@ fn near(found: f64, wanted: f64, part: f64, what: &str) {
     assert!((found - wanted).abs() <= part * wanted, "{what}: {found}, not {wanted}");
 }
 
-/// Three sources of datagrams over 7 Mb/s, all of which send more than their part; and one that sends little.
+/// Three sources of datagrams over 7 Mb/s that send more than their share, and one that sends little.
 const FLOODS: &str = r#"
 seed = 3
 stop = "3500ms"
@@ -107,7 +107,7 @@ fn a_fifo_of_the_kernel_does_what_ours_does() {
     let json: Value =
         serde_json::from_str(&fs::read_to_string(place.path().join("kernel/2/run.json")).unwrap()).unwrap();
     assert_eq!(json["versions"]["queues of watched links by"], "kernel", "{json}");
-    // The same tables, whatever the numbers.
+    // The tables are the same apart from their numbers.
     let heads = ["kernel", "user-space"].map(|folder| {
         ["flows", "links", "series"].map(|table| {
             let text = apportion(place.path(), &["export", folder, table]).out;
@@ -126,7 +126,7 @@ fn a_fifo_of_the_kernel_does_what_ours_does() {
             let (found, wanted) = (number(other, column), number(own, column));
             assert!((found - wanted).abs() <= (0.25 * wanted).max(3.0), "{name} {column}: {found} {wanted}");
         }
-        // Full, the buffer takes 42 ms to send.
+        // A full buffer takes 42 ms to send.
         assert!(number(other, "delay_p50_ms") > 45.0, "{other:?}");
     }
     let link = &place.table("kernel", "links")["wire"];
@@ -142,7 +142,7 @@ fn weights_divide_by_leaves_of_htb() {
     if !is_valid(&run) {
         return;
     }
-    // `little` has what it sends, the others 1 : 2 : 3 of the rest.
+    // `little` gets what it sends, the others 1 : 2 : 3 of the rest.
     let rates = rates(&place, "kernel");
     near(rates["little"], 0.5e6, 0.03, "little");
     for (name, part) in [("flood.1", 1.0), ("flood.2", 2.0), ("flood.3", 3.0)] {
@@ -174,7 +174,7 @@ fn a_change_of_weight_or_rate_is_made_in_the_kernel() {
     }
 }
 
-/// A flow for each of three classes, two of which send more than their ceilings.
+/// A flow for each of three classes; two send more than their ceilings.
 const CLASSES: &str = r#"
 seed = 3
 stop = "3500ms"
@@ -253,7 +253,7 @@ fn a_core_of_the_kernel_divides_by_labels_of_an_edge() {
     if !is_valid(&run) {
         return;
     }
-    // 1, 4 and 9 Mb/s over 5.5: shares of 2.25.
+    // 1, 4 and 9 Mb/s over 5.5: entitlements of 2.25.
     let rates = rates(&place, "kernel");
     for (name, wanted) in [("udp.1", 1e6), ("udp.2", 2.25e6), ("udp.3", 2.25e6)] {
         near(rates[name], wanted, 0.12, name);
@@ -261,7 +261,7 @@ fn a_core_of_the_kernel_divides_by_labels_of_an_edge() {
     let flows = place.table("kernel", "flows");
     let early = |name: &str| number(&flows[name], "drops_early");
     assert!(early("udp.1") < 40.0 && early("udp.2") > 300.0 && early("udp.3") > 1_500.0, "{flows:?}");
-    // The estimate is in the table of statistics, by its usual name.
+    // The table of statistics has the estimate under its usual name.
     let statistics = apportion(place.path(), &["export", "kernel", "statistics"]).out;
     let alpha =
         statistics.lines().find(|line| line.contains(",alpha,")).unwrap_or_else(|| panic!("{statistics}"));
@@ -310,7 +310,7 @@ customer = "large"
 source = { kind = "cbr", rate = "9Mbit", packet = "900B", jitter = "5%" }
 "#;
 
-/// Floods whose packets have tickets by 1 : 2 : 4.
+/// Floods whose packets have tickets 1 : 2 : 4.
 const TICKETS: &str = r#"
 seed = 7
 stop = "6s"
@@ -331,7 +331,8 @@ mark = { kind = "tickets" }
 source = { kind = "cbr", rate = "5Mbit", packet = "1000B", jitter = "5%" }
 "#;
 
-/// The kernel divides `scenario` as the lab in user space and the simulator do: within the budget of docs/parity.md.
+/// Checks that the kernel divides `scenario` as the lab in user space and the simulator do, within the budget
+/// of docs/parity.md.
 fn agrees(place: &Place, scenario: &str) {
     fs::write(place.path().join("x.toml"), scenario).unwrap();
     let run =
@@ -375,7 +376,7 @@ fn tickets_divide_in_the_kernel() {
     }
     let rates = rates(&place, "kernel");
     println!("{rates:?}");
-    // Floods above their part lose more than the others have; one queue would give all the same. The simulator says how much.
+    // Floods with fewer tickets lose more; one queue would give all the same. The simulator says how much.
     assert!(rates["udp.2"] > 1.5 * rates["udp.1"] && rates["udp.3"] > 2.5 * rates["udp.2"], "{rates:?}");
     near(rates.values().sum(), 7e6, 0.05, "all");
     let statistics = apportion(place.path(), &["export", "kernel", "statistics"]).out;
@@ -420,17 +421,17 @@ fn what_the_kernel_cannot_do_is_refused_in_one_line() {
     refused(&change("link.wire.rate", "\"0bit\""), "link.wire.rate: ");
     let small = CORE.replace("900B", "30B").replace("1Mbit * i * i", "100kbit");
     refused(&small, "link.core.queue: packets of 30B have no room for a label");
-    // The edge is watched too, and its queue is not for the kernel.
+    // The edge is watched too, and its queue cannot run in the kernel.
     refused(&CORE.replace("[link.edge]", "[link.edge]\nwatch = true"), "link.edge.queue: ");
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
-/// The lab at work on something long.
+/// Starts a long run of the lab.
 fn under_way(place: &Place) -> UnderWay {
     fs::write(place.path().join("x.toml"), floods("\"fifo\"").replace("3500ms", "60s")).unwrap();
     let lab = UnderWay::start(place.path(), &["lab", "x.toml", "--backend", "kernel", "--out", "out"], "");
     assert!(!lab.namespaces.is_empty());
-    // Packets cross the devices of the queue.
+    // Wait until packets cross the devices of the queue.
     let devices = format!("/proc/{}/net/dev", lab.child.id());
     wait_for("nothing crosses the devices of the queue", || {
         let text = fs::read_to_string(&devices).unwrap_or_default();
@@ -441,7 +442,8 @@ fn under_way(place: &Place) -> UnderWay {
     lab
 }
 
-/// Waits until no process has one of its namespaces, so that the kernel takes them down with their devices and queues.
+/// Waits until no process has one of its namespaces, so that the kernel removes them with their devices and
+/// queues.
 fn is_gone(lab: &UnderWay) {
     lab.is_gone();
     let devices = fs::read_to_string("/proc/net/dev").unwrap();

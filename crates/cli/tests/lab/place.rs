@@ -1,4 +1,4 @@
-//! A folder, and the machine for one test.
+//! A folder and exclusive use of the machine for one test.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long what should happen at once may take on a busy machine. Nothing here ends by itself before.
+/// Timeout on a busy machine for steps that are immediate. No process here ends by itself before.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 pub struct Place {
@@ -16,10 +16,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Waits until no other test has one: two runs in real time disturb each other.
+    /// Waits for the other tests: two runs in real time disturb each other.
     pub fn new() -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
-        // A test that failed leaves no disorder.
+        // A failed test leaves no inconsistent state.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         Self { folder: tempfile::tempdir().unwrap(), _alone: alone }
     }
@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` holds.
 pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Runs that are under way, and what is left of them.
+//! Runs under way, and the processes and namespaces that they leave.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,22 +12,22 @@ use nix::sys::signal::Signal;
 
 use crate::place::wait_for;
 
-/// The lab at work, in a process group of its own.
+/// The lab at work, in its own process group.
 pub struct UnderWay {
     pub child: Running,
     pub err: BufReader<Limited<ChildStderr>>,
-    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that no other process gets their
-    /// numbers.
+    /// Namespaces of the run by name, for example `net:[4026532000]`. Held so that no other process gets
+    /// their numbers.
     pub namespaces: BTreeMap<PathBuf, File>,
 }
 
-/// What links of this folder below `/proc` point to; nothing where a process has ended.
+/// Targets of the links in this folder below `/proc`; empty once a process has ended.
 fn links(folder: &str) -> Vec<(PathBuf, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| Some((entry.path(), fs::read_link(entry.path()).ok()?))).collect()
 }
 
-/// The user and network namespaces that a process is in or holds: links to them, and their names.
+/// User and network namespaces that a process is in or holds: links to them, and their names.
 fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
     let all = ["ns", "fd"].into_iter().flat_map(|folder| links(&format!("/proc/{process}/{folder}")));
     let is_namespace = |name: &str| name.starts_with("net:[") || name.starts_with("user:[");
@@ -35,7 +35,7 @@ fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
 }
 
 impl UnderWay {
-    /// Starts a command, and waits until the applications of the run are there that comes after `said`.
+    /// Starts a command, and waits for the applications of the run that follows `said`.
     pub fn start(folder: &Path, arguments: &[&str], said: &str) -> Self {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command
@@ -50,7 +50,7 @@ impl UnderWay {
         while !text.ends_with(said) {
             assert!(err.read_line(&mut text).unwrap() > 0, "{text}");
         }
-        // They come last: with them everything is there.
+        // The applications start last.
         let tasks = format!("/proc/{}/task", child.id());
         wait_for("no run is under way", || {
             let mut tasks = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
@@ -66,14 +66,15 @@ impl UnderWay {
         Self { child, err, namespaces }
     }
 
-    /// Processes of its group, and others that are in one of its namespaces or hold one; and mounts that do.
+    /// Processes of its group, other processes in one of its namespaces or holding one, and mounts that hold
+    /// one.
     pub fn left(&self) -> Vec<String> {
         let group = self.child.id().to_string();
         let mut left = Vec::new();
         let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
             let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            // After the name: state, parent, group.
+            // The fields after the name: state, parent, group.
             let after_name = status.rsplit(')').next().unwrap_or_default();
             let is_of_group = after_name.split_whitespace().nth(2) == Some(&group);
             let is_inside = || namespaces(process).iter().any(|(_, name)| self.namespaces.contains_key(name));
@@ -87,7 +88,7 @@ impl UnderWay {
         left
     }
 
-    /// Waits until no process uses it, so that the kernel takes down its namespaces with the devices in them.
+    /// Waits until no process uses its namespaces, so that the kernel removes them with their devices.
     pub fn is_gone(&self) {
         wait_for("something is left", || self.left().is_empty());
     }

@@ -1,4 +1,4 @@
-//! With queues of user space.
+//! Queues in user space.
 
 use std::fs;
 use std::io::Read as _;
@@ -33,7 +33,7 @@ to = "b"
 source = { kind = "cbr", rate = "500kbit", packet = "500B" }
 "#;
 
-/// A place with a scenario in it, unless the test is to be skipped.
+/// Makes a place with a scenario in it, unless the test is to be skipped.
 fn place(scenario: &str) -> Option<Place> {
     let place = Place::new();
     let run = apportion(place.path(), &["shell", "--", "true"]);
@@ -64,20 +64,20 @@ fn a_run_writes_results_and_a_report_where_it_says() {
     let json = run_json(&results);
     assert_eq!((&json["complete"], &json["points"][0]["measured_s"]), (&true.into(), &1.1.into()));
     let report = fs::read_to_string(results.join("report.html")).unwrap();
-    // How late packets were; on a machine that is too busy, that it does not count.
+    // The output says how late packets were; on a busy machine, that the run does not count.
     let says_how_late =
         |text: &str| text.contains("In real time: packets left") != text.contains("NOT VALID: ");
     assert!(says_how_late(&run.out) && says_how_late(&report), "{}", run.out);
-    // Where a script looks.
+    // The fields that a script reads.
     assert_eq!((&json["valid"], json["faults"] == Value::Array(Vec::new())), (&is_valid.into(), is_valid));
     assert!(json["versions"]["kernel"].is_string() && json["versions"]["apportion"].is_string(), "{json}");
     let kept = &json["points"][0]["in_real_time"][0];
     assert_eq!((&kept["valid"], &kept["attempts"]), (&is_valid.into(), &1.into()));
-    // The one-way delay is 11 ms, of which a quarter is below 3 ms.
+    // The one-way delay is 11 ms; a quarter of it is below 3 ms.
     assert_eq!(kept["limit_p99_ms"], 3.0);
     assert!(kept["lateness_p99_ms"].is_number() && kept["limit_mean_ms"].is_number(), "{kept}");
     assert!(kept["cpu"]["stolen"].is_number() && kept["real_time_scheduling"].is_boolean(), "{kept}");
-    // Where the kernel counts it: each thread ran some of the time, and can have waited for some.
+    // Where the kernel counts it, each thread ran part of the time, and may have waited for a core.
     if Path::new("/proc/thread-self/schedstat").exists() {
         for thread in ["packets", "applications"] {
             let [ran, waited] = ["ran", "waited"].map(|share| kept[thread][share].as_f64().unwrap());
@@ -106,7 +106,7 @@ tcp = { profile = "rfc", algorithm = "cubic", window = "14600B" }
 
 #[test]
 fn what_is_not_valid_is_repeated_and_refused_unless_it_is_allowed() {
-    // No hand-over between the kernel and the engine takes less than a part of the round trip.
+    // A hand-over between the kernel and the engine always takes a fraction of the round trip.
     let Some(place) = place(LATE) else { return };
     let run = apportion(place.path(), &["lab", "x.toml", "--retries", "2", "--out", "late"]);
     assert_eq!(run.status, 1, "{}", run.err);
@@ -150,7 +150,7 @@ fn what_is_not_valid_is_repeated_and_refused_unless_it_is_allowed() {
     assert!(run.out.contains("\nNOT VALID: ") && run.out.contains("throughput, Mb/s"), "{}", run.out);
 }
 
-/// The lines of a table of results, of each the cells that say what it is of.
+/// Lines of a table of results, each with its key cells only.
 fn keys(folder: &Path, name: &str, cells: usize) -> Vec<String> {
     let text = fs::read_to_string(folder.join(name)).unwrap();
     let (head, lines) = text.split_once('\n').unwrap();
@@ -167,7 +167,7 @@ fn results_are_those_of_a_simulation_line_by_line() {
             apportion(place.path(), &[&[command, "x.toml", "--json", "--out", command], allowed].concat());
         assert_eq!((run.status, run.err.as_str()), (0, ""), "{command}");
         let of = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
-        // Reasons for which nothing was dropped are left out, and that is a matter of chance.
+        // Reasons without drops are left out, and that depends on chance.
         let is_by_reason = |name: &str| name.contains("drops_") && name.contains('/');
         let mut of: Vec<String> = run.out.lines().map(|line| of(line)["metric"].to_string()).collect();
         of.retain(|name| !is_by_reason(name));
@@ -180,8 +180,8 @@ fn results_are_those_of_a_simulation_line_by_line() {
     };
     assert_eq!(files(&lab.0), files(&sim.0));
     assert_eq!(lab.1, sim.1);
-    // Point, seed, name; of flows also the group and what they are entitled to, of links whether they are watched and
-    // the rate, of series the kind of thing and the time: 15 samples of 3 flows and a link.
+    // Keys: point, seed, name; for flows also the group and the entitlement, for links whether they are
+    // watched and the rate, for series the kind and the time: 15 samples of 3 flows and a link.
     for folder in [&lab.0, &sim.0] {
         let export = ["export", folder.to_str().unwrap(), "series", "--out", "series.csv"];
         assert_eq!(apportion(folder, &export).status, 0);
@@ -206,7 +206,8 @@ fn what_cannot_be_run_is_refused_before_anything_is() {
     for command in [&["lab"][..], &["compare", "--parity"]] {
         refused(&[command, &["x.toml", "--set", "stop=60s"]].concat(), captures);
     }
-    // The simulator's BBR measures by the record of RACK; that it is refused would be known after a minute.
+    // The simulator's BBR needs the record of RACK; without an early check the refusal would come after a
+    // minute.
     let bbr = SCENARIO.replace("cubic", "bbr").replace("1500ms", "60s");
     fs::write(place.path().join("x.toml"), bbr).unwrap();
     refused(
@@ -220,7 +221,7 @@ fn what_cannot_be_run_is_refused_before_anything_is() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
-/// A build without the kernel backend says so at once.
+/// A build without the kernel backend refuses at once.
 #[cfg(not(feature = "bpf"))]
 #[test]
 fn the_kernel_backend_is_refused_where_it_is_not_built() {
@@ -234,12 +235,12 @@ fn the_kernel_backend_is_refused_where_it_is_not_built() {
     }
 }
 
-/// A scenario of two points, of which the second would take a minute.
+/// A scenario of two points; the second would take a minute.
 fn long() -> String {
     SCENARIO.replace("stop = \"1500ms\"", "stop = [\"500ms\", \"60s\"]")
 }
 
-/// The lab at work on the second point of [`long`].
+/// Starts the lab and waits for the second point of [`long`].
 fn start(folder: &Path, arguments: &[&str]) -> UnderWay {
     UnderWay::start(folder, arguments, "1/2 runs done\n")
 }
@@ -252,7 +253,7 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
     let begun = Instant::now();
     let status = lab.child.wait();
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-    // As of `apportion run`.
+    // Same status as `apportion run`.
     assert_eq!(status.code(), Some(1));
     lab.is_gone();
     let mut said = String::new();
@@ -267,7 +268,7 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
 fn what_was_measured_is_shown_if_it_cannot_be_written() {
     let Some(place) = place(&long()) else { return };
     let mut lab = start(place.path(), &["lab", "x.toml", "--out", "out"]);
-    // It was a folder before the run, and is a file after it.
+    // The path was a folder before the run, and is a file after it.
     fs::remove_dir(place.path().join("out")).unwrap();
     fs::write(place.path().join("out"), "").unwrap();
     lab.signal(Signal::SIGINT);
@@ -297,10 +298,10 @@ fn nothing_is_compared_after_an_interrupt() {
 fn nothing_is_left_of_a_lab_that_was_killed() {
     let Some(place) = place(&long()) else { return };
     let mut lab = start(place.path(), &["lab", "x.toml"]);
-    // A user namespace, one for the engine, and one for each of three hosts: datagrams ask for nothing of a TCP.
+    // A user namespace, one for the engine, and one for each of three hosts: datagrams need no TCP settings.
     assert!(lab.namespaces.len() >= 5, "{:?}", lab.namespaces);
     assert_eq!(lab.left().len(), 1, "it is one process: {:?}", lab.left());
-    // Its devices are in them, and none is here.
+    // The devices are in these namespaces, and none is here.
     let devices = fs::read_to_string("/proc/net/dev").unwrap();
     assert!(!devices.contains("host0:"), "{devices}");
     assert_eq!(lab.child.kill().signal(), Some(9));
@@ -317,7 +318,8 @@ fn parity(scenario: &str, more: &[&str]) -> Option<(Place, Run)> {
 
 #[test]
 fn datagrams_behind_a_fair_queue_get_the_same_in_both_backends() {
-    // Three of 1 Mb/s each over 2 Mb/s: a third of the packets is dropped, whichever source sends them.
+    // Three sources of 1 Mb/s each over 2 Mb/s: a third of the packets is dropped, whichever source sends
+    // them.
     let scenario = r#"
         seed = 3
         stop = "2s"
@@ -333,7 +335,7 @@ fn datagrams_behind_a_fair_queue_get_the_same_in_both_backends() {
     let rows = |flow: &str| run.out.lines().filter(|line| line.trim_start().starts_with(flow)).count();
     assert_eq!((rows("udp.1 "), rows("udp.2 "), rows("udp.3 ")), (5, 5, 5), "{}", run.out);
     let verdict = run.out.lines().last().unwrap();
-    // On a machine that is too busy a run does not count, whatever it shows.
+    // On a busy machine a run does not count, whatever its results.
     if run.out.contains("\nNOT VALID: ") {
         println!("not valid: {}", run.out);
     } else {
@@ -350,8 +352,9 @@ fn datagrams_behind_a_fair_queue_get_the_same_in_both_backends() {
 
 #[test]
 fn what_differs_is_beyond_and_the_status_is_1() {
-    // Linux has no setting for the initial slow-start threshold: it fills the link in half a second, while a window that begins with two
-    // segments and grows by one each round trip of 100 ms has some 12 of 83 after a second.
+    // Linux has no setting for the initial slow-start threshold: it fills the link in half a second. A window
+    // that begins with two segments and grows by one per round trip of 100 ms has about 12 of 83 after a
+    // second.
     let scenario = r#"
         seed = 3
         stop = "2s"
@@ -370,7 +373,7 @@ fn what_differs_is_beyond_and_the_status_is_1() {
     assert!(number("lab") > 2.0 * number("sim"), "{}", run.out);
     assert!((number("difference") - (number("lab") - number("sim"))).abs() < 1e-9);
     assert!(number("difference") > number("allowed") + number("chance"));
-    // The only flow has all that there is, in either world.
+    // The only flow has the whole link, in either world.
     assert_eq!((&rows[1]["metric"], &rows[1]["verdict"]), (&"share, %".into(), &"within".into()));
 }
 
@@ -409,7 +412,7 @@ measure = { kind = "throughput", of = ["udp"] }
     let mut pages = fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().path());
     let page = pages.find(|path| path.to_string_lossy().ends_with("-lab.html")).unwrap();
     assert!(fs::read_to_string(page).unwrap().contains("--seeds 1 --world lab"));
-    // What the lab cannot do is refused before anything runs.
+    // The lab refuses what it cannot do before anything runs.
     let scenario = SCENARIO.replace("algorithm = \"cubic\"", "segment = \"40kB\"");
     fs::write(place.path().join("x.toml"), scenario).unwrap();
     let run = apportion(place.path(), &arguments);
@@ -423,7 +426,7 @@ fn a_page_shows_a_run_in_real_time_and_its_results_until_an_interrupt() {
         place.path(),
         &["lab", "x.toml", "--allow-late", "--retries", "0", "--watch", "127.0.0.1:0"],
     );
-    // Real time can be followed.
+    // The page shows progress in real time.
     let is_under_way = || lab.stats("")["course"]["at_seconds"].as_f64().is_some_and(|at| at >= 0.3);
     wait_for("nothing is seen", is_under_way);
     let during = lab.stats("");

@@ -1,4 +1,4 @@
-//! Programs that people measure networks with, in `apportion shell`: iperf3, irtt and Flent.
+//! Programs for measuring networks in `apportion shell`: iperf3, irtt and Flent.
 //!
 //! Tests are skipped, with the reason, where a program is missing or the system forbids user namespaces.
 
@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::common::{Run, apportion};
 
-/// What a command prints behind 10 Mb/s and 20 ms each way, with `far` at the other end; none if the test is to be skipped.
+/// Output of a command behind 10 Mb/s and 20 ms each way, with `far` at the other end; none if the test is to
+/// be skipped.
 fn behind_a_link(programs: &[&str], far: &str, command: &str) -> Option<(TempDir, Run)> {
     let folder = tempfile::tempdir().unwrap();
     if !skip::unless_found(programs) {
@@ -29,7 +30,7 @@ pub fn iperf3_has_the_rate_of_the_link() {
     let Some((_, run)) = behind_a_link(&["iperf3"], "iperf3 -s", command) else { return };
     let said: Value = serde_json::from_str(&run.out).unwrap();
     let mbps = said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6;
-    // Of 1514 bytes 1448 are payload: 9.56.
+    // 1448 of 1514 bytes are payload: 9.56 Mb/s.
     assert!((9.2..9.7).contains(&mbps), "{mbps}");
 }
 

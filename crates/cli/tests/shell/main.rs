@@ -1,9 +1,9 @@
 //! `apportion shell` on the kernel of this machine: real packets behind an emulated link.
 //!
-//! A program of its own: what is measured here is real time.
+//! A program of its own: it measures in real time.
 //!
-//! What runs behind the link and at its far end is this program again, see [`tests::part`]. Tests are skipped, with the
-//! reason, where the system forbids user namespaces.
+//! This program also runs behind the link and at its far end, see [`tests::part`]. Tests are skipped, with
+//! the reason, where the system forbids user namespaces.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]

@@ -1,4 +1,4 @@
-//! What the command promises, as far as it needs no other program.
+//! Promises of the command that can be tested without other programs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ use crate::video;
 
 pub const PORT: u16 = 9_000;
 
-/// Whether there are no user namespaces here.
+/// Whether the system forbids user namespaces.
 fn is_forbidden(folder: &TempDir) -> bool {
     let run = apportion(folder.path(), &["shell", "--", "true"]);
     let forbidden = run.status == 2 && run.err.contains("cannot make a");
@@ -31,16 +31,16 @@ fn is_forbidden(folder: &TempDir) -> bool {
     forbidden
 }
 
-/// A folder, unless the test is to be skipped.
+/// Makes a folder, unless the test is to be skipped.
 fn ready() -> Option<TempDir> {
     let folder = tempfile::tempdir().unwrap();
     (!is_forbidden(&folder)).then_some(folder)
 }
 
-/// What [`part`] is called.
+/// Name of [`part`] as a test.
 const PART: &str = "tests::part";
 
-/// A shell command line that runs a part of this program.
+/// Shell command line that runs a part of this program.
 fn part_line(part: &str) -> String {
     let this = std::env::current_exe().unwrap();
     format!("{CASE}={PART} SHELL_PART='{part}' exec '{}'", this.display())
@@ -59,7 +59,7 @@ fn json(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
 }
 
-/// What a part printed behind `MEASURED`, as numbers.
+/// Numbers that a part printed after `MEASURED`.
 fn measured(run: &Run) -> Vec<f64> {
     let line = run
         .out
@@ -69,7 +69,7 @@ fn measured(run: &Run) -> Vec<f64> {
     line.split(' ').map(|number| number.parse().unwrap()).collect()
 }
 
-/// Mbit/s at the far interface between two times in seconds, by the lines of [`count`].
+/// Rate at the far interface between two times in seconds, by the lines of [`count`]; Mbit/s.
 fn rate_at_far(file: &Path, from: f64, to: f64) -> f64 {
     let text = fs::read_to_string(file).unwrap();
     let samples: Vec<(f64, f64)> = text
@@ -82,7 +82,7 @@ fn rate_at_far(file: &Path, from: f64, to: f64) -> f64 {
     (last.1 - first.1) * 8.0 / (last.0 - first.0) / 1e6
 }
 
-/// What runs behind the link or at its end, by its name in the environment.
+/// Part of this program behind the link or at its end, chosen by the environment.
 pub fn part() {
     let Ok(part) = std::env::var("SHELL_PART") else { return };
     let words: Vec<&str> = part.split(' ').collect();
@@ -109,7 +109,7 @@ fn echo() {
     }
 }
 
-/// Round-trip times in µs: the least, the median, the greatest of 9 in 10.
+/// Prints round-trip times in µs: minimum, median, 90th percentile.
 fn rtt(times: usize) {
     let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
     socket.connect((std::env::var("APPORTION_FAR").unwrap(), PORT)).unwrap();
@@ -127,10 +127,10 @@ fn rtt(times: usize) {
     println!("\nMEASURED {} {} {}", took[0], took[times / 2], took[times * 9 / 10]);
 }
 
-/// Writes what the interface has received whenever it is more, with the time since the first of it.
+/// Writes the bytes that the interface has received whenever they grow, with the time since the first.
 fn count(file: &Path) {
     let _socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
-    // Appended to, never rewritten: this process is killed at any moment.
+    // Appended, never rewritten: this process can be killed at any moment.
     let mut out = fs::File::create(file).unwrap();
     let (mut before, mut start) = (0, None);
     loop {
@@ -160,7 +160,7 @@ fn blast(mbit: f64, ms: u64) {
         }
         sleep(Duration::from_millis(1));
     }
-    // The last sample of the other end is written.
+    // Wait until the other end has written its last sample.
     sleep(Duration::from_millis(150));
 }
 
@@ -189,7 +189,7 @@ pub fn an_application_reads_that_the_link_cannot_carry_what_it_sends() {
     let options = [&ramp[..], &["--notifications", "x.sock"]].concat();
     let run = between(folder.path(), &options, &format!("sink {}", file.display()), "overload x.sock");
     println!("{}", run.out);
-    // Asked 200 ms on an idle machine.
+    // 200 ms are asked for on an idle machine.
     assert!(measured(&run)[0] < 400.0 && run.out.contains("\"direction\":\"up\""), "{}", run.out);
     assert!(!folder.path().join("x.sock").exists());
 }
@@ -200,7 +200,7 @@ pub fn the_exit_status_is_the_commands() {
     let done = run(&["--delay", "1ms", "--", "sh", "-c", "echo said; exit 3"]);
     assert_eq!((done.status, done.out.as_str()), (3, "said\n"));
     assert!(done.err.contains("`sh` ended with status 3"), "{}", done.err);
-    // 128 + 9; timeout(1) has 124.
+    // 128 + 9; timeout(1) exits with 124.
     assert_eq!(run(&["--quiet", "--", "sh", "-c", "kill -9 $$"]).status, 137);
     let limited = run(&["--time-limit", "100ms", "--", "sleep", "100"]);
     assert_eq!(limited.status, 124);
@@ -272,7 +272,7 @@ pub fn a_program_that_is_not_there_is_bad_input() {
 
 pub fn the_caller_stays_who_they_are_and_has_no_rights_over_the_link() {
     let Some(folder) = ready() else { return };
-    // Nothing but what the shell can do itself.
+    // Nothing but builtins of the shell.
     let show =
         "while read -r line; do case $line in Uid:*|CapEff:*) echo $line;; esac; done </proc/self/status";
     let run = apportion(folder.path(), &["shell", "-q", "--", "sh", "-c", show]);
@@ -280,7 +280,7 @@ pub fn the_caller_stays_who_they_are_and_has_no_rights_over_the_link() {
     let (user, [real, effective]) = (nix::unistd::getuid(), [nix::unistd::getuid(), nix::unistd::geteuid()]);
     let seen = lines.next().unwrap();
     assert!(seen.starts_with(&format!("Uid: {real} {effective} ")), "{seen}");
-    // Root keeps its rights when it executes a program; others have none.
+    // Root keeps its rights across exec; other users have none.
     if !user.is_root() {
         assert_eq!(lines.next(), Some("CapEff: 0000000000000000"));
     }
@@ -319,7 +319,7 @@ pub fn a_command_starts_soon() {
             start.elapsed()
         })
         .collect();
-    // 150 ms on a machine that is idle; the best of five on one that is not.
+    // 150 ms on an idle machine; the best of five on a busy one.
     assert!(took.iter().min().unwrap() < &Duration::from_millis(400), "{took:?}");
     println!("start to end: {took:?}");
 }
@@ -332,10 +332,10 @@ pub fn a_round_trip_takes_both_delays_and_little_more() {
         let [least, median, most] = measured(&run)[..] else { panic!("{}", run.out) };
         println!("delay {delay}: {least} {median} {most} µs");
         assert!(least >= asked, "{least}");
-        // Asked 800 µs more at most on an idle machine.
+        // 800 µs above the delay at most on an idle machine.
         assert!(median <= asked + 3_000.0, "{delay}: {median}");
     }
-    // A rate on top: 98 bytes at 1 Mbit/s take 784 µs each way.
+    // With a rate: 98 bytes at 1 Mbit/s take 784 µs each way.
     let run = between(folder.path(), &["--delay", "5ms", "--rate", "1Mbit"], "echo", "rtt 30");
     let [least, median, _] = measured(&run)[..] else { panic!("{}", run.out) };
     println!("1 Mbit/s, 5 ms: {least} {median} µs");
@@ -372,12 +372,12 @@ pub fn steps_change_the_rate_and_a_trace_sets_the_pace() {
     let count = format!("count {}", file.display());
     let steps = ["--steps", "0s 8Mbit, 1200ms 2Mbit", "--queue", "{ kind = \"fifo\", limit = \"10p\" }"];
     between(folder.path(), &steps, &count, "blast 10 2500");
-    // The link's time began up to a few tenths before the first packet.
+    // The link's clock started up to a few tenths of a second before the first packet.
     let (before, after) = (rate_at_far(&file, 0.1, 0.7), rate_at_far(&file, 1.3, 2.4));
     let is_near = |rate: f64, asked: f64| (0.97..1.03).contains(&(rate / asked));
     assert!(is_near(before, 8.0) && is_near(after, 2.0), "{before} {after}");
 
-    // A packet of 1500 + 4 bytes each millisecond, of which the interface counts 1514: 12.112 Mbit/s.
+    // A packet of 1500 + 4 bytes each millisecond; the interface counts 1514 of them: 12.112 Mbit/s.
     fs::write(folder.path().join("one.trace"), "1\n").unwrap();
     between(folder.path(), &["--up-trace", "one.trace", "--down-rate", "1Mbit"], &count, "blast 20 1500");
     let traced = rate_at_far(&file, 0.2, 1.4);
@@ -433,7 +433,7 @@ pub fn a_log_holds_every_packet_in_mahimahis_format() {
     assert!(fs::read_to_string(folder.path().join("x.log.down")).unwrap().contains("(downlink)"));
 }
 
-/// What a shell cannot know of connections that are not its own is no zero.
+/// Checks that values a shell cannot know, of connections that are not its own, are empty and not zero.
 fn assert_unmeasured_is_empty(flows: &str) {
     let mut lines = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let names = lines.next().unwrap();
@@ -444,7 +444,7 @@ fn assert_unmeasured_is_empty(flows: &str) {
     }
 }
 
-/// Processes with this word among their arguments.
+/// Number of processes with this word among their arguments.
 fn alive(word: &str) -> usize {
     let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     entries
@@ -464,14 +464,14 @@ fn wait_for(word: &str, count: usize) {
     panic!("{} processes with `{word}`, not {count}", alive(word));
 }
 
-/// Leaves its session, and waits.
+/// Leaves the session, and waits.
 fn daemon() {
     nix::unistd::setsid().unwrap();
     sleep(Duration::from_secs(60));
 }
 
 fn long_shell(word: &str, arguments: &[&str]) -> Running {
-    // To the daemon the word is one more name of tests, of which there are none.
+    // The daemon takes the word for a further name of a test, and no test has it.
     let line = format!("({} {word}) & sleep {word}; exit 5", part_line("daemon"));
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
@@ -488,7 +488,7 @@ pub fn nothing_is_left_of_a_shell_that_was_killed() {
     }
     let word = format!("7{:06}.25", std::process::id());
     let mut shell = long_shell(&word, &["--far", &format!("sleep {word}")]);
-    // Two of the command, of which one has left its session, one at the far end.
+    // Two processes of the command, one of which has left its session, and one at the far end.
     wait_for(&word, 3);
     assert_eq!(shell.kill().signal(), Some(9));
     wait_for(&word, 0);
@@ -502,19 +502,19 @@ pub fn a_signal_goes_to_the_command_and_its_daemons_end_with_it() {
     let mut shell = long_shell(&word, &[]);
     wait_for(&word, 2);
     shell.signal(Signal::SIGTERM);
-    // 128 + 15.
+    // 128 + 15 (SIGTERM).
     assert_eq!(shell.wait().code(), Some(143));
     wait_for(&word, 0);
 }
 
-/// Has `file` for its terminal, runs the words of `SHELL_COMMAND` behind a link there, and says how that ended and
-/// whether it has the terminal back.
+/// Takes `file` as its terminal, runs the words of `SHELL_COMMAND` behind a link there, and reports the
+/// status and whether it has the terminal back.
 fn terminal(file: &Path) {
     nix::unistd::setsid().unwrap();
-    // The first terminal that the leader of a session opens is the session's.
+    // The first terminal that a session leader opens becomes the session's.
     let terminal = fs::File::options().read(true).write(true).open(file).unwrap();
     let stream = || Stdio::from(terminal.try_clone().unwrap());
-    // Tests that a shell started in the background ignore SIGINT, and so would all that they start.
+    // Tests started by a shell in the background ignore SIGINT, and their children would too.
     let mut shell = Command::new("env");
     shell.arg("--default-signal=INT").arg(assert_cmd::cargo::cargo_bin("apportion"));
     shell.args(["shell", "--quiet", "--time-limit", "15s", "--"]);
@@ -524,8 +524,8 @@ fn terminal(file: &Path) {
     println!("MEASURED {} {}", status.code().unwrap(), u8::from(is_back));
 }
 
-/// Types `keys` at a terminal, each when what stands before it was read, and gives all that was shown, with what
-/// [`terminal`] measured.
+/// Types `keys` at a terminal, each after the text before it was read. Returns the output, and the
+/// measurements of [`terminal`].
 fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
     let pty = nix::pty::openpty(None, None).unwrap();
     let file = nix::unistd::ttyname(&pty.slave).unwrap();
@@ -539,12 +539,12 @@ fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
     let mut master = fs::File::from(pty.master);
     let (mut shown, mut typed, mut seen) = (String::new(), 0, 0);
     drop(pty.slave);
-    // The terminal ends (EIO) with those who have it open, at the time limit at the latest.
+    // Reading fails with EIO once all processes have closed the terminal, at the time limit at the latest.
     let mut bytes = [0; 1024];
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
         let Ok(length) = master.read(&mut bytes) else {
-            // No reader may have opened it yet.
+            // The terminal may have no reader yet.
             if typed > 0 || begun.elapsed() > Duration::from_secs(15) {
                 break;
             }
@@ -580,11 +580,11 @@ pub fn the_keys_of_a_terminal_reach_the_command() {
     if ready().is_none() {
         return;
     }
-    // Ctrl-C: 128 + SIGINT. Without a trap a dash under -c may put the signal off until the command ends.
+    // Ctrl-C: 128 + SIGINT. Without a trap, dash under -c may defer the signal until the command ends.
     let command = "sh|-c|trap 'exit 130' INT; echo begun; sleep 5; true";
     let (shown, measured) = at_terminal(command, &[("begun", "\x03")]);
     assert_eq!(measured, [130.0, 1.0], "{shown}");
-    // Ctrl-Z without a shell that could continue the job: it keeps running.
+    // Ctrl-Z without a shell that could continue the job: the command keeps running.
     let (shown, measured) =
         at_terminal("sh|-c|echo begun; read word; echo got $word", &[("begun", "\x1a"), ("^Z", "it\n")]);
     assert!(shown.contains("got it"), "{shown}");

@@ -1,4 +1,4 @@
-//! A video behind a link of the shell, next to bulk transfers of the same host: its far end and its source.
+//! A video behind a link of the shell, next to bulk transfers of the same host: its receiver and its source.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::tests::PORT;
 
-/// Takes the data of any connection, and writes how many bytes of datagrams came.
+/// Accepts any connection, and writes the number of bytes received in datagrams.
 pub fn sink(file: &Path) {
     let listener = TcpListener::bind(("0.0.0.0", PORT + 1)).unwrap();
     spawn(move || {
@@ -22,14 +22,15 @@ pub fn sink(file: &Path) {
     let (mut bytes, mut buffer) = (0, [0; 2_048]);
     loop {
         bytes += socket.recv(&mut buffer).unwrap();
-        // Replaced as a whole: this process is killed at any moment.
+        // Replaced by renaming: this process can be killed at any moment.
         let next = file.with_extension("next");
         fs::write(&next, bytes.to_string()).unwrap();
         fs::rename(&next, file).unwrap();
     }
 }
 
-/// A video of 1.2 Mb/s for 4 s, five datagrams each 40 ms, next to `bulk` connections; the bytes of its datagrams.
+/// Sends a video of 1.2 Mb/s for 4 s, five datagrams per 40 ms, next to `bulk` connections. Returns the bytes
+/// of its datagrams.
 pub fn film(bulk: usize) {
     let far = std::env::var("APPORTION_FAR").unwrap();
     for _ in 0..bulk {
@@ -48,7 +49,7 @@ pub fn film(bulk: usize) {
     println!("\nMEASURED {}", 100 * 5 * 1_172);
 }
 
-/// Sends 2 Mb/s, and reads the first notification that this is too much: after how many milliseconds.
+/// Sends 2 Mb/s, and reads the first overload notification. Returns its time in milliseconds.
 pub fn overload(socket: &Path) {
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
