@@ -1,5 +1,5 @@
-//! Lists the TOML files of all papers with their texts: `papers` next to `src` is a link to the folder of the project, whose
-//! files a package then holds.
+//! Embeds the TOML files of all papers. `papers` next to `src` is a link to the project's folder, so that a
+//! package contains the files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

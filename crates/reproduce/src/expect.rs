@@ -1,4 +1,4 @@
-//! The file of a paper: experiments, the runs they need, what the paper claims of them, and figures.
+//! The file of a paper: experiments, their runs, the paper's claims, and figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::runs::Sweep;
 use crate::value::{Numbers, text_of};
 use crate::variant::{self, Variant};
 
-/// The name of the file in a paper's folder.
+/// Name of the file in a paper's folder.
 const FILE: &str = "expect.toml";
 
 /// A paper as its file describes it.
@@ -25,7 +25,7 @@ pub struct Paper {
     pub path: PathBuf,
     /// The set of files that holds it and its scenarios.
     pub files: Files,
-    /// The part before the slash of all its experiments' ids.
+    /// The part of experiment ids before the slash, the same for all.
     pub key: String,
     pub content: Content,
 }
@@ -54,12 +54,12 @@ pub struct Content {
 /// One experiment of a paper.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Experiment {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
     /// `PAPER/NAME`.
     pub id: String,
-    /// The place in the paper, such as a figure.
+    /// Place in the paper, for example a figure.
     pub source: String,
     /// A summary of the setup.
     pub summary: String,
@@ -77,7 +77,7 @@ pub struct Experiment {
 /// A run: a scenario file with overrides.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunSpec {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
     /// The scenario file, relative to the folder of the paper.
@@ -87,14 +87,14 @@ pub struct RunSpec {
     pub set: BTreeMap<String, toml::Value>,
     /// The name of a sweep: the run is made at each of its points.
     pub sweep: Option<String>,
-    /// By the name of a control: further overrides, which switch a mechanism of the scheme off.
+    /// Further overrides by the name of a control, which switch a mechanism of the scheme off.
     #[serde(default)]
     pub ablate: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
 impl RunSpec {
-    /// Overrides as paths and texts, last those of a point of its sweep, so that the replacement of a
-    /// switched-off mechanism is swept too.
+    /// Overrides as paths and texts. Those of a sweep's point come last, so that the replacement of a
+    /// disabled mechanism is swept too.
     pub(crate) fn overrides(
         &self,
         control: Option<&str>,
@@ -111,10 +111,10 @@ impl RunSpec {
 /// One claim.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Metric {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
     /// The unit of the values.
     pub unit: String,
@@ -122,7 +122,7 @@ pub struct Metric {
     pub kind: Origin,
     /// The comparison of measured and published value.
     pub op: Op,
-    /// The published value, or one for each number; only a recorded number may have none.
+    /// The published value, or one per number; only a recorded number may have none.
     pub value: Option<Numbers>,
     /// Tolerance of `approx`, as a share of the value.
     pub tol_rel: Option<f64>,
@@ -135,7 +135,7 @@ pub struct Metric {
     /// The controls with which the claim must fail.
     #[serde(default)]
     pub breaks: Vec<String>,
-    /// Why it is known not to be reproduced.
+    /// Why the claim is known not to be reproduced.
     pub refuted: Option<Refutation>,
     /// How the number is computed, for programs.
     pub measure: Measure,
@@ -144,9 +144,9 @@ pub struct Metric {
 /// Why a claim is known not to be reproduced.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Refutation {
-    /// What contradicts the claim.
+    /// Evidence against the claim.
     pub reason: String,
-    /// The settings under which it was looked for.
+    /// Settings under which the claim was searched for.
     pub searched: String,
 }
 
@@ -183,11 +183,11 @@ pub enum Op {
 // ---------------------------------------------------------------------------------------------
 // Reading
 
-/// Reads all papers under `folder`, or the embedded ones if `folder` has none, and those that `wanted` names by path:
-/// an `expect.toml` or its folder. Returns them with the rest of `wanted`.
+/// Reads all papers under `folder`, or the embedded ones if `folder` has none, and the papers that `wanted`
+/// names by path: an `expect.toml` or its folder. Returns the papers with the rest of `wanted`.
 ///
 /// # Errors
-/// If a file cannot be read or is not valid.
+/// A file cannot be read or is not valid.
 pub fn find(folder: &Path, wanted: &[String]) -> Result<(Vec<Paper>, Vec<String>), Problems> {
     let (mut chosen, mut names) = (Vec::new(), Vec::new());
     for name in wanted {
@@ -197,7 +197,8 @@ pub fn find(folder: &Path, wanted: &[String]) -> Result<(Vec<Paper>, Vec<String>
         }
     }
     let mut all = if names.is_empty() && !chosen.is_empty() { Vec::new() } else { in_folder(folder)? };
-    // A path selects all of its experiments; one from another folder replaces the paper of that key.
+    // A path selects all experiments of its paper; a paper from another folder replaces the one with the same
+    // key.
     names.extend(chosen.iter().map(|paper| paper.key.clone()));
     all.retain(|paper| chosen.iter().all(|other| other.key != paper.key));
     all.extend(chosen);
@@ -241,7 +242,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Paper>, Problems> {
 /// Reads and checks the file of a paper.
 ///
 /// # Errors
-/// Names file, key path and mend.
+/// All problems, with file, key path and how to mend each.
 pub fn read(path: &Path, files: Files) -> Result<Paper, Problems> {
     let fail = |message: String| Problems(vec![format!("{}: {message}", path.display())]);
     let text = files.read_text(path).map_err(|error| {
@@ -253,7 +254,7 @@ pub fn read(path: &Path, files: Files) -> Result<Paper, Problems> {
 /// Reads and checks the text of a paper's file.
 ///
 /// # Errors
-/// As [`read`].
+/// Like [`read`].
 pub fn parse(path: &Path, files: Files, text: &str) -> Result<Paper, Problems> {
     let file = path.display().to_string();
     let content: Content = document::read(text, &file)
@@ -301,7 +302,7 @@ const fn is_plain(c: char) -> bool {
 }
 
 impl Experiment {
-    /// The names of its controls, in the order of the alphabet.
+    /// Names of the experiment's controls, in alphabetical order.
     #[must_use]
     pub fn controls(&self) -> BTreeSet<&str> {
         self.runs.values().flat_map(|run| run.ablate.keys()).map(String::as_str).collect()

@@ -15,7 +15,7 @@ use crate::value::Length;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Throughput of flows over one of their attributes: a mark for each, and a line for the entitlement.
+    /// Throughput of flows against one of their attributes: a mark per flow, and a line for the entitlement.
     Shares {
         title: String,
         /// The horizontal axis.
@@ -29,13 +29,13 @@ pub enum Figure {
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// Flows or groups, a curve for each.
+        /// Flows or groups; a curve per flow.
         of: Vec<String>,
         /// Target rates, drawn as dashed lines.
         #[serde(default)]
         levels: Vec<Level>,
     },
-    /// Claims side by side: a row for each element.
+    /// Claims side by side: a row per element.
     Table {
         title: String,
         /// The heading of the first column.
@@ -104,13 +104,13 @@ pub struct Labelled {
     pub measure: Measure,
 }
 
-/// A figure with a curve for each of several measures along the sweep.
+/// A figure with several measures along the sweep, a curve each.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SweepFigure {
     pub title: String,
     /// The vertical axis.
     pub y: String,
-    /// Measures, a curve for each: one number at each point.
+    /// Measures, a curve each: one number at each point.
     pub series: Vec<Labelled>,
 }
 
@@ -124,7 +124,7 @@ impl SweepFigure {
     }
 }
 
-/// A figure with a group of bars for each of its names.
+/// A figure with a group of bars for each name.
 #[derive(Clone, Debug, Deserialize)]
 pub struct BarFigure {
     pub title: String,
@@ -132,9 +132,9 @@ pub struct BarFigure {
     pub y: String,
     /// Names below the groups.
     pub groups: Vec<String>,
-    /// Measures, a bar in each group: one number for each group.
+    /// Measures, a bar in each group: one number per group.
     pub series: Vec<Labelled>,
-    /// Target of the bars, drawn as a line across each group: one number for each group.
+    /// Target of the bars, drawn as a line across each group: one number per group.
     pub ideal: Option<Measure>,
 }
 
@@ -159,7 +159,7 @@ impl BarFigure {
         Err(format!("{numbers} numbers for {groups} groups; write one for each"))
     }
 
-    /// The measure for each group, over `seeds`; `None` where it is undefined.
+    /// Estimates of the measure over `seeds`, one per group; `None` where undefined.
     pub(crate) fn estimates(
         &self,
         measure: &Measure,
@@ -176,19 +176,19 @@ impl BarFigure {
         (0..self.groups.len()).map(group).collect()
     }
 }
-/// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
+/// A figure of the throughput since the start of the run over time: the mean over flows, a curve per run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunningMean {
     pub title: String,
-    /// Runs, a curve for each.
+    /// Runs, a curve each.
     pub series: Vec<SharesSeries>,
 }
 
-/// A figure: a quantity over time, mean over seeds, with several curves.
+/// A figure of a quantity over time, averaged over seeds, with several curves.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CourseFigure {
     pub title: String,
-    /// The curves, all of the same quantity.
+    /// Curves, all of the same quantity.
     pub series: Vec<LabelledCourse>,
     /// Start; the start of the run if absent.
     pub from: Option<Length>,
@@ -197,7 +197,7 @@ pub struct CourseFigure {
     /// The target of the curves.
     #[serde(default)]
     pub levels: Vec<Level>,
-    /// The only seed to draw, counting from 1, where a mean over seeds would blur differences in phase.
+    /// Seed to draw alone, counting from 1, where a mean over seeds would blur differences in phase.
     pub seed: Option<std::num::NonZeroUsize>,
     /// A step of the target: response, settling and overshoot of the first curve in the first seed are marked.
     pub step: Option<StepTimes>,
@@ -212,8 +212,8 @@ pub struct LabelledCourse {
     pub course: Course,
 }
 
-/// A figure: bytes that flows delivered since the start in one run, minus those in other runs, over time, mean over
-/// seeds.
+/// A figure of the bytes that flows delivered in one run minus those in other runs, accumulated over time and
+/// averaged over seeds.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DifferenceFigure {
     pub title: String,

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Component, Path};
 
-/// The folder of embedded papers in messages and pages.
+/// Folder of embedded papers in messages and pages.
 const FOLDER: &str = "papers";
 
-/// Longest text file of a paper, in bytes. Chosen: as of a scenario.
+/// Maximum length of a paper's text file in bytes. Chosen: the limit of a scenario.
 const MAX_TEXT: u64 = 16 << 20;
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -23,7 +23,7 @@ impl Files {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// If it is not there or cannot be read.
+    /// The file does not exist or cannot be read.
     pub fn read(self, path: &Path) -> io::Result<Vec<u8>> {
         match self {
             Self::Disk => apportion_scenario::read_file(path),
@@ -34,7 +34,7 @@ impl Files {
     /// Reads a whole text file.
     ///
     /// # Errors
-    /// If it is not there, cannot be read, or is not text.
+    /// The file does not exist, cannot be read, or is not text.
     pub fn read_text(self, path: &Path) -> io::Result<String> {
         match self {
             Self::Disk => apportion_scenario::read_text_file(path, MAX_TEXT),
@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// `papers/pfd-extensions/../pfd/mix.toml` is `papers/pfd/mix.toml`.
+/// Resolves a path: `papers/pfd-extensions/../pfd/mix.toml` is `papers/pfd/mix.toml`.
 fn embedded(path: &Path) -> io::Result<&'static str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.components() {

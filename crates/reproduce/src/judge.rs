@@ -19,55 +19,55 @@ pub struct Claim {
     pub experiment: String,
     /// The claim as in the file.
     pub metric: Metric,
-    /// Its numbers.
+    /// Numbers of the claim.
     pub elements: Vec<Element>,
-    /// The verdict on all its numbers.
+    /// Verdict on all numbers.
     pub verdict: Verdict,
     /// Replications.
     pub seeds: usize,
-    /// The control with which it was measured: a mechanism is switched off.
+    /// Control with which the claim was measured: a mechanism is switched off.
     pub control: Option<String>,
-    /// The same claim in variants that belong to every run, by their names.
+    /// The same claim in variants that belong to every run, by name.
     pub variants: Vec<(String, Self)>,
 }
 
 /// One number of a claim.
 #[derive(Clone, Debug)]
 pub struct Element {
-    /// Its label, such as a flow's name; empty if the claim has one number.
+    /// Label, for example a flow's name; empty if the claim has one number.
     pub label: String,
     /// The published value; `None` if there is nothing to compare with.
     pub published: Option<f64>,
-    /// Its value if every flow received its entitlement; `None` if undefined.
+    /// Value if every flow received its entitlement; `None` if undefined.
     pub ideal: Option<f64>,
-    /// Mean over seeds; NaN if it could not be measured, infinite if the event never occurred.
+    /// Mean over seeds; NaN if unmeasured, infinite if the event never occurred.
     pub measured: f64,
     /// Half the 95 % interval.
     pub ci95: Option<f64>,
     /// The verdict on this number.
     pub verdict: Verdict,
-    /// Whether the mean is less than the whole width of its interval away from the bound.
+    /// Whether the bound is closer to the mean than the full width of the interval.
     pub knife_edge: bool,
 }
 
-/// The verdict on a claim. The worst is the last.
+/// Verdict on a claim, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// There is no bound: nothing can hold or fail.
+    /// No bound: the number can neither hold nor fail.
     Recorded,
     /// The interval of the mean lies within the bound.
     Holds,
     /// The interval of the mean straddles the bound.
     Undecided,
-    /// It fails, and the file states why and where the claim was looked for.
+    /// The claim fails, and the file states why and where it was searched for.
     Refuted,
     /// The interval of the mean lies beyond the bound, or there is no number.
     Fails,
 }
 
 impl Verdict {
-    /// Its name in results.
+    /// Name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,20 +80,20 @@ impl Verdict {
     }
 }
 
-/// How many claims have which verdict.
+/// Number of claims by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that hold.
+    /// Claims that hold.
     pub hold: usize,
-    /// Those of them whose bound is near.
+    /// Claims that hold, with a bound near the mean.
     pub on_edge: usize,
-    /// Those that hold although the file marks them as refuted.
+    /// Claims that hold although the file marks them as refuted.
     pub hold_refuted: usize,
-    /// Those that their interval does not decide.
+    /// Claims whose interval straddles the bound.
     pub undecided: usize,
-    /// Those that fail as the file says.
+    /// Claims that fail as the file says.
     pub refuted: usize,
-    /// Those that fail.
+    /// Claims that fail.
     pub fail: usize,
     /// Numbers without a bound, which are no claims.
     pub recorded: usize,
@@ -119,14 +119,14 @@ impl Tally {
         tally
     }
 
-    /// All claims; what is only recorded is none.
+    /// Number of all claims; recorded numbers are not claims.
     #[must_use]
     pub const fn claims(&self) -> usize {
         self.hold + self.undecided + self.refuted + self.fail
     }
 }
 
-/// Compares the measurements of a plan with the claims of the papers, in the order of the plan.
+/// Compares the measurements of a plan with the papers' claims, in the order of the plan.
 #[must_use]
 pub fn judge(plan: &Plan, results: &Results) -> Vec<Claim> {
     let mut all = Vec::new();
@@ -165,7 +165,7 @@ pub(crate) struct Sampled {
     pub ideal: Option<f64>,
 }
 
-/// The numbers of a measure, `count` of them.
+/// Samples the `count` numbers of a measure.
 pub(crate) fn sample(
     measure: &Measure,
     runs: &Runs<'_, RunOutcomes>,
@@ -216,14 +216,14 @@ fn claim(
     }
 }
 
-/// Replaces rounding errors of zero, such as the spread of equal shares, by zero.
+/// Replaces rounding errors of zero, for example in the spread of equal shares, by zero.
 fn clean(x: f64) -> f64 {
     if x.abs() < EPSILON { 0.0 } else { x }
 }
 
 impl Metric {
-    /// How far inside the bound `measured` is; NaN if nothing was measured. Without a bound, the nearer to the published
-    /// value the more.
+    /// Distance of `measured` inside the bound; NaN if unmeasured. Without a bound, greater for a number
+    /// nearer to the published value.
     fn margin(&self, value: f64, measured: f64) -> f64 {
         let widened = self.tol_abs.unwrap_or(0.0);
         match self.op {
@@ -236,21 +236,21 @@ impl Metric {
         }
     }
 
-    /// The verdict on a mean with an interval of `half` to each side, and whether its bound is less than twice that away.
+    /// Judges a mean with an interval of `half` to each side. Also returns whether the bound is closer than
+    /// twice `half`.
     fn judge(&self, value: Option<f64>, measured: f64, half: f64) -> (Verdict, bool) {
         let Some(value) = value.filter(|_| self.op != Op::Record) else { return (Verdict::Recorded, false) };
         if !measured.is_finite() {
             return (Verdict::Fails, false);
         }
-        // A tolerance written in decimals is met by a value at its edge: 0.07 - 0.05 is 0.02 but for
-        // rounding.
+        // A decimal tolerance includes values at its edge: 0.07 - 0.05 is 0.02 but for rounding.
         let rounding = 1e-12 * value.abs().max(measured.abs());
         let margin = self.margin(value, measured);
         let is_inside = match self.op {
             Op::Gt | Op::Lt => margin > 0.0,
             _ => margin >= -rounding,
         };
-        // Seeds that differ by rounding only have no interval.
+        // Seeds that differ only by rounding have no interval.
         let half = if half > rounding.max(EPSILON) { half } else { 0.0 };
         let verdict = match is_inside {
             _ if margin.abs() < half => Verdict::Undecided,
@@ -260,7 +260,7 @@ impl Metric {
         (verdict, margin.abs() < 2.0 * half)
     }
 
-    /// How far `measured` is from the published number, as a share of it; `None` if that is a bound.
+    /// Relative distance of `measured` from the published number; `None` if that is a bound.
     pub(crate) fn deviation(&self, published: Option<f64>, measured: f64) -> Option<f64> {
         let is_number = matches!(self.op, Op::Approx | Op::Record);
         let published = published.filter(|value| is_number && *value != 0.0)?;
@@ -269,25 +269,25 @@ impl Metric {
 }
 
 impl Claim {
-    /// Whether it is the same claim, possibly of another variant.
+    /// Whether both are the same claim, possibly of another variant.
     #[must_use]
     pub fn same_claim(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric.name == other.metric.name
     }
 
-    /// Whether it was measured with a control with which it must fail.
+    /// Whether the claim was measured with a control with which it must fail.
     #[must_use]
     pub fn must_fail(&self) -> bool {
         self.control.as_ref().is_some_and(|control| self.metric.breaks.contains(control))
     }
 
-    /// Whether it holds although the file marks it as refuted.
+    /// Whether the claim holds although the file marks it as refuted.
     #[must_use]
     pub fn holds_though_refuted(&self) -> bool {
         self.control.is_none() && self.metric.refuted.is_some() && self.verdict == Verdict::Holds
     }
 
-    /// Whether the mean of one of its numbers is less than the whole width of its interval away from the bound.
+    /// Whether a bound is closer to the mean of a number than the full width of its interval.
     #[must_use]
     pub fn knife_edge(&self) -> bool {
         self.elements.iter().any(|element| element.knife_edge)
@@ -303,8 +303,8 @@ impl Claim {
         }
     }
 
-    /// One element for each published number. Where one number is published for several, the element closest to the bound
-    /// represents them: if it holds, all do. All elements if nothing is published.
+    /// One element per published number. Where one number is published for several, the element closest to
+    /// the bound represents them: if it holds, all do. All elements if nothing is published.
     #[must_use]
     pub fn representatives(&self) -> Vec<&Element> {
         let room =
@@ -343,7 +343,7 @@ impl Claim {
         }
     }
 
-    /// How far a number is from the published one, as a share of it; `None` if that is a bound.
+    /// Relative distance of a number from the published one; `None` if that is a bound.
     pub(crate) fn deviation(&self, element: &Element) -> Option<f64> {
         self.metric.deviation(element.published, element.measured)
     }
@@ -363,18 +363,18 @@ impl Claim {
     }
 }
 
-/// The fields of a claim in a JSON line.
+/// Fields of a claim in a JSON line.
 #[derive(Debug, Serialize)]
 pub struct Row<'a> {
     /// The id of the experiment.
     pub experiment: &'a str,
     /// The name of the metric.
     pub metric: &'a str,
-    /// The unit of all its numbers.
+    /// Unit of all numbers.
     pub unit: &'a str,
     /// The published values; null if there is nothing to compare with.
     pub published: Option<&'a Numbers>,
-    /// Its values with every flow at its entitlement; `None` if that is not known.
+    /// Values with every flow at its entitlement; `None` if unknown.
     pub ideal: Option<Numbers<Option<f64>>>,
     /// Means over seeds; null if not finite.
     pub measured: Numbers<Option<f64>>,
@@ -387,15 +387,15 @@ pub struct Row<'a> {
     /// The comparison of measured and published values.
     pub op: Op,
     pub verdict: Verdict,
-    /// Whether the mean is less than the whole width of its interval away from the bound.
+    /// Whether the bound is closer to the mean than the full width of the interval.
     pub knife_edge: bool,
-    /// Why the claim is known not to hold, whether or not it does.
+    /// Why the claim is known not to hold, even if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuted: Option<&'a Refutation>,
-    /// The control with which it was measured.
+    /// Control with which the claim was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<&'a str>,
-    /// Whether the claim must then fail.
+    /// Whether the claim must fail with the control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<bool>,
     /// Means over seeds in variants, by name.

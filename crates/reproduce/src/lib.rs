@@ -1,8 +1,9 @@
 //! Compares the claims of papers with measurements: experiments as data.
 //!
-//! A paper is a file `papers/KEY/expect.toml` with its scenarios in the same folder. [`find()`] reads such files,
-//! [`Plan::new`] checks them and the request. The caller runs its [replications](Plan::replications) in whatever way,
-//! [`Plan::results`] takes the outcomes, and [`judge()`] gives each claim its verdict.
+//! A paper is a file `papers/KEY/expect.toml` with its scenarios in the same folder. [`find()`] reads such
+//! files, [`Plan::new`] checks them and the request. The caller runs the plan's
+//! [replications](Plan::replications) in any way, [`Plan::results`] takes the outcomes, and [`judge()`] gives
+//! each claim its verdict.
 //!
 //! | module | holds |
 //! |---|---|

@@ -22,8 +22,8 @@ mod kit;
 
 pub use kit::kit;
 
-/// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if requested,
-/// `command` is the command line that produced the page.
+/// Renders the page of a paper. `claims` are those of its experiments, `variants` is the table of its
+/// variants if requested, `command` is the command line that produced the page.
 #[must_use]
 pub fn page(
     paper: &PlannedPaper,
@@ -113,7 +113,7 @@ fn overview(paper: &PlannedPaper, claims: &[&Claim]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// Held claims of all, with the other verdicts below.
+/// Number of claims that hold out of all, with the other verdicts below.
 fn counts(tally: &Tally) -> String {
     let mut out = match tally.claims() {
         0 => "–".to_owned(),
@@ -130,7 +130,8 @@ fn counts(tally: &Tally) -> String {
     out
 }
 
-/// The verdict that colours a claim: what makes the run fail looks so, and what fails as it must is no failure.
+/// Verdict that colours a claim: one that makes the run fail looks like a failure, and one that fails as it
+/// must does not.
 fn class(claim: &Claim) -> Verdict {
     match claim.verdict {
         _ if claim.fails_run() => Verdict::Fails,
@@ -163,11 +164,11 @@ fn section(planned: &PlannedExperiment, results: &Results, claims: &[&Claim]) ->
     out
 }
 
-/// Columns of the table of claims, after claim and verdict; the one in which a number that misses is marked.
+/// Columns of the table of claims, after claim and verdict. Column [`MEASURED`] marks numbers that miss.
 const HEADS: [&str; 6] = ["Flow or point", "Published", "Measured", "Off published", "Ideal", "Off ideal"];
 const MEASURED: usize = 2;
 
-/// The claims of an experiment, a row for each number. Columns without any content are left out.
+/// Claims of an experiment, a row per number. Empty columns are left out.
 fn table(claims: &[&Claim]) -> String {
     let variants = variant_names(claims.iter().copied());
     let rows: Vec<Vec<Vec<String>>> = claims.iter().map(|claim| cells(claim, &variants)).collect();
@@ -205,7 +206,7 @@ fn table(claims: &[&Claim]) -> String {
     out + "</table></div>\n"
 }
 
-/// A row for each number of a claim: [`HEADS`], then variants.
+/// Rows of a claim, one per number: [`HEADS`], then variants.
 fn cells(claim: &Claim, variants: &[&str]) -> Vec<Vec<String>> {
     let row = |(k, element): (usize, &Element)| {
         let mut cells = vec![

@@ -1,4 +1,4 @@
-//! The runs that chosen experiments need, each once, and their results.
+//! The runs of the chosen experiments, each once, and their results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,36 +28,36 @@ pub struct Plan {
 /// A run of a plan: a scenario of a single point, which its seeds replicate.
 #[derive(Debug)]
 pub struct DistinctRun {
-    /// The file that it is from.
+    /// File of the scenario.
     pub path: PathBuf,
-    /// With the settings of the experiment.
+    /// The scenario with the settings of the experiment.
     pub suite: Suite,
 }
 
 impl DistinctRun {
-    /// What is run.
+    /// Scenario to run.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.suite.points[0].scenario
     }
 }
 
-/// A paper with the experiments that were chosen.
+/// A paper with its chosen experiments.
 #[derive(Debug)]
 pub struct PlannedPaper {
     pub paper: Paper,
-    /// In the order of its file.
+    /// Experiments in the order of the file.
     pub experiments: Vec<PlannedExperiment>,
-    /// In the order of its file; none with mechanisms switched off.
+    /// Variants in the order of the file; none if mechanisms are switched off.
     pub variants: Vec<PlannedVariant>,
 }
 
-/// A variant with those of its experiments that were chosen.
+/// A variant with its chosen experiments.
 #[derive(Debug)]
 pub struct PlannedVariant {
-    /// As in the file.
+    /// The variant as in the file.
     pub variant: Variant,
-    /// In the order of the file.
+    /// Experiments in the order of the file.
     pub experiments: Vec<PlannedExperiment>,
 }
 
@@ -66,25 +66,25 @@ pub struct PlannedVariant {
 pub enum Scope<'a> {
     /// The variants that belong to every run.
     Usual,
-    /// Also the variants of these names, or all if there are no names.
+    /// Also the variants with these names, or all if there are no names.
     Variants(&'a [String]),
-    /// No variants; each experiment once with each of its controls.
+    /// No variants; each experiment once per control.
     Ablated,
 }
 
 /// An experiment with its runs.
 #[derive(Debug)]
 pub struct PlannedExperiment {
-    /// As in the file.
+    /// The experiment as in the file.
     pub experiment: Experiment,
-    /// The control with which it runs: a mechanism is switched off.
+    /// Control of the run: a mechanism is switched off.
     pub control: Option<String>,
-    /// For each metric, the labels of its numbers.
+    /// Labels of the numbers of each metric.
     pub labels: Vec<Vec<String>>,
     runs: BTreeMap<String, PlannedRun>,
 }
 
-/// A run, or one for each point of its sweep.
+/// A run, or one per point of its sweep.
 #[derive(Debug)]
 struct PlannedRun {
     /// Indices of the plan's scenarios.
@@ -99,12 +99,12 @@ impl PlannedRun {
     }
 }
 
-/// The outcomes of all runs of a plan.
+/// Outcomes of all runs of a plan.
 #[derive(Debug)]
 pub struct Results {
-    /// In the order of the plan's scenarios.
+    /// Runs in the order of the plan's scenarios.
     runs: Vec<RunOutcomes>,
-    /// Replications of each.
+    /// Replications of each run.
     pub seeds: usize,
 }
 
@@ -115,8 +115,8 @@ impl Results {
 }
 
 impl Plan {
-    /// Chooses experiments by id or paper, all if none is wanted, and checks them. With mechanisms switched
-    /// off, those that say what to switch off.
+    /// Chooses experiments by id or paper, all if none is wanted, and checks them. If mechanisms are switched
+    /// off, chooses those with controls.
     ///
     /// # Errors
     /// All problems, with file and key.
@@ -171,7 +171,7 @@ impl Plan {
         self.runs.iter().map(DistinctRun::scenario)
     }
 
-    /// Each replication of each run with its seed, those of one run after another.
+    /// Replications of each run with their seeds, run by run.
     pub fn replications(&self, seeds: u64) -> impl Iterator<Item = (&Scenario, u64)> {
         let seeds_of = move |scenario: &Scenario| {
             (0..seeds).map(|k| replication_seed(scenario.seed, k)).collect::<Vec<_>>()
@@ -180,7 +180,7 @@ impl Plan {
             .flat_map(move |scenario| seeds_of(scenario).into_iter().map(move |seed| (scenario, seed)))
     }
 
-    /// The results, of the outcomes of all [replications](Self::replications) in their order.
+    /// Results from the outcomes of all [replications](Self::replications), in the same order.
     #[must_use]
     pub fn results(&self, seeds: u64, outcomes: Vec<Outcome>) -> Results {
         let mut outcomes = outcomes.into_iter();
@@ -193,13 +193,13 @@ impl Plan {
 }
 
 impl PlannedExperiment {
-    /// Its id, with its control.
+    /// Id of the experiment, with its control.
     #[must_use]
     pub fn title(&self) -> String {
         title(&self.experiment.id, self.control.as_deref())
     }
 
-    /// Its runs by name.
+    /// Runs of the experiment by name.
     #[must_use]
     pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, RunOutcomes> {
         let run = |(name, run): (&'a String, &'a PlannedRun)| {
@@ -269,15 +269,15 @@ pub(crate) fn title(id: &str, control: Option<&str>) -> String {
     control.map_or_else(|| id.to_owned(), |control| format!("{id}, {control}"))
 }
 
-/// Collects runs; those with the same canonical text are one.
+/// Collects runs; runs with the same canonical text are one.
 #[derive(Default)]
 struct Planner {
     distinct: Vec<DistinctRun>,
-    /// The parts of the planned variant that apply to a run.
+    /// Parts of the planned variant that apply to a run.
     used: Used,
 }
 
-/// How runs differ from the file.
+/// Differences between runs and the file.
 #[derive(Clone, Copy)]
 enum Modification<'a> {
     Nothing,
@@ -303,7 +303,7 @@ fn modifications(experiment: &Experiment, ablate: bool) -> Vec<Modification<'_>>
 }
 
 impl Planner {
-    /// `None` if none of its experiments was chosen.
+    /// Plans a variant; `None` if none of its experiments was chosen.
     fn variant(
         &mut self,
         paper: &Paper,
@@ -351,7 +351,7 @@ impl Planner {
                 Err(messages) => {
                     bad = true;
                     for message in messages {
-                        // Experiments share scenarios: a problem is reported once.
+                        // Experiments share scenarios: report a problem once.
                         if problems.iter().all(|said: &String| !said.ends_with(&message)) {
                             let file = paper.path.display();
                             problems.push(format!("{file}:{}: {place}: run {name}: {message}", spec.line));
@@ -399,7 +399,7 @@ impl Planner {
         Ok(PlannedRun { scenarios, sweep: Some(sweep.clone()) })
     }
 
-    /// The index of a run's scenario, with the overrides of a point of its sweep.
+    /// Index of a run's scenario, with the overrides of a point of its sweep.
     fn run(
         &mut self,
         paper: &Paper,
@@ -430,7 +430,7 @@ impl Planner {
         if let Modification::Variant(variant) = modification {
             let spread = variant.spread(&suite.canonical, &mut self.used);
             for (param, overrides) in &spread {
-                // A setting that is not valid on its own changes something.
+                // A setting that is invalid on its own changes something.
                 let is_same = |alone: Suite| model(&alone) == model(&suite);
                 if !self.used.contains(&change(param))
                     && !load(&suite.canonical, overrides).is_ok_and(is_same)
@@ -465,14 +465,13 @@ fn refusal_of_sweep(path: &Path, suite: &Suite) -> String {
     )
 }
 
-/// The simulated model of a suite, without names: the canonical text has the name of a TCP profile in addition to
-/// its parameters.
+/// The simulated model of a suite, without names: the canonical text contains the name of a TCP profile in
+/// addition to its parameters.
 fn model(suite: &Suite) -> Vec<String> {
     suite.points.iter().map(|point| format!("{:?}", point.scenario)).collect()
 }
 
-/// For each metric of an experiment, the labels of its numbers. What is wrong with metrics, columns and figures goes to
-/// `problems`.
+/// Labels of the numbers of each metric. Problems with metrics, columns and figures go to `problems`.
 fn labels(
     paper: &Paper,
     experiment: &Experiment,

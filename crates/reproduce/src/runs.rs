@@ -14,7 +14,7 @@ use crate::value::{Length, text_of};
 #[derive(Clone, Debug)]
 pub struct RunOutcomes {
     pub scenario: Scenario,
-    /// Its outcomes, one per seed.
+    /// Outcomes of the run, one per seed.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn main_run() -> String {
 /// A sweep: values in which runs differ. Keys change together: point k has the kth value of each.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sweep {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
     /// The label of the axis.
@@ -73,7 +73,7 @@ impl Sweep {
     }
 }
 
-/// A single run, or a run for each point of a sweep.
+/// A single run, or a run per point of a sweep.
 #[derive(Clone, Debug)]
 pub struct Points<'a, T> {
     /// The runs, in the order of the sweep.
@@ -90,10 +90,10 @@ impl<'a, T> Points<'a, T> {
     }
 }
 
-/// The sweep of these runs; they have the same points.
+/// The sweep of these runs, all with the same points.
 ///
 /// # Errors
-/// If none of them is swept, or two differ.
+/// No run is swept, or two sweeps differ.
 pub fn sweep_of<'a, T>(runs: &Runs<'a, T>) -> Result<&'a Sweep, Fault> {
     let mut swept = runs.iter().filter_map(|(name, points)| Some((name, points.sweep?)));
     let Some((first, sweep)) = swept.next() else {
@@ -107,7 +107,7 @@ pub fn sweep_of<'a, T>(runs: &Runs<'a, T>) -> Result<&'a Sweep, Fault> {
     }
 }
 
-/// All runs at point `k`; those without a sweep are part of every point.
+/// All runs at point `k`; runs without a sweep are part of every point.
 pub(crate) fn at_point<'a, T>(runs: &Runs<'a, T>, k: usize) -> Runs<'a, T> {
     let point = |(name, points): (&&'a str, &Points<'a, T>)| match points.sweep {
         None => Some((*name, Points { all: points.all.clone(), sweep: None })),
@@ -116,10 +116,10 @@ pub(crate) fn at_point<'a, T>(runs: &Runs<'a, T>, k: usize) -> Runs<'a, T> {
     runs.iter().filter_map(point).collect()
 }
 
-/// The flows with these names or in the groups with these names, in this order; all flows if there are no names.
+/// Flows with these names or in groups with these names, in this order; all flows if there are no names.
 ///
 /// # Errors
-/// If a name is neither.
+/// A name is neither.
 pub fn flows_of(scenario: &Scenario, names: &[String]) -> Result<Vec<usize>, Fault> {
     if names.is_empty() {
         return Ok((0..scenario.flows.len()).collect());
@@ -150,7 +150,7 @@ pub fn flows_of(scenario: &Scenario, names: &[String]) -> Result<Vec<usize>, Fau
 /// An attribute of each of these flows.
 ///
 /// # Errors
-/// If one has none.
+/// A flow lacks it.
 pub fn attributes_of(scenario: &Scenario, flows: &[usize], on: Attribute) -> Result<Vec<f64>, Fault> {
     let flows = flows.iter().filter_map(|at| scenario.flows.get(*at)).enumerate();
     let attribute = |(k, flow): (usize, &Flow)| {
@@ -179,10 +179,10 @@ pub(crate) fn link_of(scenario: &Scenario, name: &str) -> Result<usize, Fault> {
     })
 }
 
-/// The run called `name`, which is not swept.
+/// The run called `name`, without a sweep.
 ///
 /// # Errors
-/// If there is none.
+/// There is no such run.
 pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
     let points = runs.get(name).ok_or_else(|| {
         let known: Vec<&str> = runs.keys().copied().collect();
@@ -196,7 +196,7 @@ pub fn run_of<'a, T>(runs: &Runs<'a, T>, name: &str) -> Result<&'a T, Fault> {
     }
 }
 
-/// The samples whose intervals lie within a window.
+/// Samples whose intervals lie within a window.
 pub(crate) fn samples(
     scenario: &Scenario,
     from: Option<Length>,
@@ -221,17 +221,17 @@ pub(crate) fn samples(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribute {
-    /// The ticket rate of their source, or else of their sink: tickets per second.
+    /// Ticket rate of the flow's source, or else of its sink; tickets per second.
     Tickets,
     Weight,
-    /// Their position among the selected flows, from 1.
+    /// Position among the selected flows, from 1.
     Index,
     /// The sum of the delays of all wires in both directions, ms.
     Rtt,
 }
 
 impl Attribute {
-    /// The attribute of a flow, the `index`th of those selected; `None` if it has none.
+    /// Attribute of a flow, the `index`th selected one; `None` if it lacks it.
     #[must_use]
     pub fn of(self, scenario: &Scenario, flow: &Flow, index: usize) -> Option<f64> {
         let delay = |id: &LinkId| scenario.links.get(id.index()).map(|link| link.delay.as_secs_f64() * 1e3);
@@ -243,7 +243,7 @@ impl Attribute {
         }
     }
 
-    /// Its label on an axis.
+    /// Label on an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {

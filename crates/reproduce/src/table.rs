@@ -9,7 +9,7 @@ use crate::judge::{Claim, Element, Tally, Verdict};
 use crate::plan::title;
 use crate::value::plain;
 
-/// One JSON object a line.
+/// Formats claims as JSON, one object a line.
 #[must_use]
 pub fn json_lines<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
     let line =
@@ -17,7 +17,7 @@ pub fn json_lines<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> String {
     claims.into_iter().map(line).collect()
 }
 
-/// A table for each experiment, and the count.
+/// Formats a table per experiment, and the count.
 #[must_use]
 pub fn tables(claims: &[Claim]) -> String {
     let mut out = String::new();
@@ -59,7 +59,7 @@ pub fn tables(claims: &[Claim]) -> String {
     out + &headline(claims) + "\n"
 }
 
-/// The names of the variants in which at least one of these claims was measured.
+/// Names of the variants in which at least one of these claims was measured.
 pub(crate) fn variant_names<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in claims.into_iter().flat_map(|claim| &claim.variants) {
@@ -70,13 +70,13 @@ pub(crate) fn variant_names<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> 
     names
 }
 
-/// A share in percent, with its sign.
+/// A fraction in percent, with its sign.
 pub(crate) fn percent(share: Option<f64>) -> Option<String> {
     let text = format!("{:+.1} %", share? * 100.0);
     Some(if text == "-0.0 %" || text == "+0.0 %" { "0 %".to_owned() } else { text })
 }
 
-/// How many claims have which verdict, in a few sentences.
+/// Number of claims by verdict, in a few sentences.
 #[must_use]
 pub fn headline(claims: &[Claim]) -> String {
     let mut text = match claims.iter().any(|claim| claim.control.is_some()) {
@@ -142,7 +142,7 @@ impl Claim {
         self.experiment == other.experiment && self.control == other.control
     }
 
-    /// Its verdict in words.
+    /// The verdict in words.
     #[must_use]
     pub fn verdict_in_words(&self) -> &'static str {
         match self.verdict {
@@ -158,7 +158,8 @@ impl Claim {
 }
 
 impl Metric {
-    /// A published value with its comparison, such as `0.560 ± 15 %` or `≥ 0.950`; a dash if there is none.
+    /// A published value with its comparison, for example `0.560 ± 15 %` or `≥ 0.950`; a dash if there is
+    /// none.
     #[must_use]
     pub fn expected(&self, value: Option<f64>) -> String {
         let Some(value) = value.map(plain) else { return "–".to_owned() };

@@ -1,4 +1,4 @@
-//! Values as papers' files hold them: numbers, lengths of time, overrides; and how numbers are printed.
+//! Values in papers' files: numbers, lengths of time, overrides; and the format of printed numbers.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for Numbers {
 }
 
 impl<T> Numbers<T> {
-    /// As a slice.
+    /// The numbers as a slice.
     pub fn all(&self) -> &[T] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
@@ -69,15 +69,15 @@ impl TryFrom<String> for Length {
     }
 }
 
-/// A value as `--set` takes it.
+/// Formats a value for `--set`.
 pub(crate) fn text_of(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Smaller values differ from zero by rounding only, in any unit used here.
+/// Threshold below which a value differs from zero by rounding only, in any unit used here.
 pub(crate) const EPSILON: f64 = 1e-12;
 
-/// A number from a file with all its digits, without floating-point noise.
+/// Formats a number with all digits from a file, without floating-point noise.
 pub(crate) fn plain(x: f64) -> String {
     if x != 0.0 && x.abs() < 1e-3 {
         return format!("{x:e}");

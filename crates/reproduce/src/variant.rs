@@ -1,8 +1,8 @@
 //! Variants: the experiments of a paper with other settings, reported in addition and never judged.
 //!
-//! A variant is written once and applied to many scenarios. `set` holds paths as `--set` takes them;
-//! `params` holds parameters by owner (`tred.n`, `tickets.decay`, `tcp.segment`), and is applied wherever a
-//! scenario has that owner.
+//! A variant is written once and applied to many scenarios. `set` holds paths as `--set` takes them; `params`
+//! holds parameters by owner (`tred.n`, `tickets.decay`, `tcp.segment`), and applies wherever a scenario has
+//! this owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,28 +16,29 @@ use crate::value::text_of;
 /// The changed settings, and the experiments to which they apply.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Variant {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// Its name for `--variants` and in results.
+    /// Name for `--variants` and in results.
     pub name: String,
     /// A sentence for readers.
     pub about: String,
-    /// Overrides of every run; a table under the name of a scenario file or the id of an experiment holds
-    /// those of its runs alone.
+    /// Overrides of every run. A table under the name of a scenario file or the id of an experiment holds
+    /// overrides of these runs alone.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Values of parameters by their owner and name, such as `tred.n`: of every discipline, marker, exchange
-    /// and source of this name, and `tcp` of every TCP.
+    /// Values of parameters by owner and name, for example `tred.n`: of every discipline, marker, exchange
+    /// and source with this name; `tcp` stands for every TCP.
     #[serde(default)]
     pub params: BTreeMap<String, Value>,
     /// Replacements of scenario files.
     #[serde(default)]
     pub replace: BTreeMap<String, String>,
-    /// The experiments; if empty, those of the columns, or all for a variant that belongs to every run.
+    /// Experiments of the variant; if empty, those of the columns, or all for a variant that belongs to every
+    /// run.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Whether it belongs to every run: tables then have a column of its numbers.
+    /// Whether the variant belongs to every run: tables then have a column with its numbers.
     #[serde(default)]
     pub beside: bool,
 }
@@ -45,21 +46,21 @@ pub struct Variant {
 /// A column of the table of variants.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Column {
-    /// Its line in the file, counting from 1.
+    /// Line in the file, counting from 1.
     #[serde(rename = "$line", default)]
     pub line: u32,
-    /// Its heading.
+    /// Heading of the column.
     pub title: String,
-    /// The experiment that it is taken of, or `EXPERIMENT:METRIC`.
+    /// Experiment of the column, or `EXPERIMENT:METRIC`.
     pub of: String,
     /// The measure; the metric's own if absent.
     pub measure: Option<Measure>,
-    /// How it becomes one number.
+    /// Reduction to one number.
     pub give: Reduction,
 }
 
-/// How a claim or a measure becomes one number. Errors are those of means over seeds: systematic
-/// errors, not the variance of single runs.
+/// Reduction of a claim or measure to one number. Errors are those of means over seeds: systematic errors,
+/// not the variance of single runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reduction {
@@ -67,14 +68,14 @@ pub enum Reduction {
     Measured,
     /// √(mean of (measured / published - 1)²) over the numbers of a claim.
     RmsPublished,
-    /// The same against entitlements.
+    /// Like [`Self::RmsPublished`], against entitlements.
     RmsIdeal,
     /// The largest |measured / ideal - 1|.
     WorstIdeal,
 }
 
 impl Column {
-    /// The id of its experiment, and the name of its metric if it has one.
+    /// Id of the column's experiment, and name of its metric if any.
     pub(crate) fn place(&self) -> (&str, Option<&str>) {
         match self.of.split_once(':') {
             Some((experiment, metric)) => (experiment, Some(metric)),
@@ -83,16 +84,16 @@ impl Column {
     }
 }
 
-/// The parts of a variant that apply to at least one run.
+/// Parts of a variant that apply to at least one run.
 pub(crate) type Used = BTreeSet<String>;
 
-/// The entry in [`Used`] for one of `params` that changed some run.
+/// Entry in [`Used`] for one of `params` that changed a run.
 pub(crate) fn change(param: &str) -> String {
     format!("change by params.{param}")
 }
 
 impl Variant {
-    /// Whether it changes anything in the runs of an experiment.
+    /// Whether the variant changes anything in the runs of an experiment.
     pub(crate) fn covers(&self, id: &str, content: &Content) -> bool {
         let column = |column: &Column| column.place().0 == id;
         match self.experiments.is_empty() {
@@ -101,7 +102,7 @@ impl Variant {
         }
     }
 
-    /// The file that a run of `scenario` uses, with the overrides of `set`.
+    /// File of a run of `scenario`, with the overrides of `set`.
     pub(crate) fn overrides(
         &self,
         experiment: &str,
@@ -127,7 +128,7 @@ impl Variant {
         (file.to_owned(), overrides)
     }
 
-    /// The overrides that apply each of `params` to a scenario, given as its canonical text.
+    /// Overrides that apply each of `params` to a scenario, given as its canonical text.
     pub(crate) fn spread(&self, canonical: &str, used: &mut Used) -> Vec<(&str, Vec<(String, String)>)> {
         let Ok(root) = canonical.parse::<Table>() else { return Vec::new() };
         let mut spread = Vec::new();
@@ -143,7 +144,7 @@ impl Variant {
         spread
     }
 
-    /// The parts that apply to no run: the key, and a message with the correction.
+    /// Parts that apply to no run: the key, and a message with the correction.
     pub(crate) fn unused(&self, used: &Used) -> Vec<(String, String)> {
         let (mut all, mut inert) = (Vec::new(), Vec::new());
         for key in
@@ -172,14 +173,14 @@ impl Variant {
     }
 }
 
-/// Whether a key of `set` names where its overrides belong; no path of a scenario has a slash or this end.
+/// Whether a key of `set` names a scenario or an experiment; no path of a scenario has a slash or this end.
 fn is_place(key: &str) -> bool {
     key.contains('/') || key.ends_with(".toml")
 }
 
 /// Paths of the tables that hold the parameters of `owner`.
 fn owners(root: &Table, owner: &str) -> Vec<String> {
-    /// Keys that hold what the catalogue names, and sources.
+    /// Keys whose values name entries of the catalogue, or sources.
     const HOLDERS: [&str; 4] = ["queue", "mark", "exchange", "source"];
     fn walk(table: &Table, path: &str, owner: &str, found: &mut Vec<String>) {
         for (key, value) in table {
@@ -206,7 +207,7 @@ fn quoted(key: &str) -> String {
     if key.chars().all(bare) { key.to_owned() } else { format!("\"{key}\"") }
 }
 
-/// The problems of the variants and columns of a file, by place.
+/// Checks the variants and columns of a file; reports problems by place.
 pub(crate) fn check(content: &Content, add: &mut dyn FnMut(u32, &str, String)) {
     let ids = || content.experiments.iter().map(|experiment| experiment.id.as_str());
     let unknown = |id: &str| {

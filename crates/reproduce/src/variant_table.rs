@@ -1,4 +1,4 @@
-//! Results of variants: a table for each paper with a row for each variant, and its JSON lines.
+//! Results of variants: a table per paper with a row per variant, and its JSON lines.
 
 use std::fmt::Write as _;
 
@@ -15,32 +15,32 @@ use crate::variant::{Column, Reduction};
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
     columns: &'a [Column],
-    /// The rows; the unchanged experiments come first.
+    /// Rows; the unchanged experiments come first.
     rows: Vec<Row<'a>>,
     seeds: usize,
 }
 
-/// The numbers of a variant.
+/// Numbers of a variant.
 #[derive(Clone, Debug)]
 struct Row<'a> {
-    /// Its name; `None` for the unchanged experiments.
+    /// Name of the variant; `None` for the unchanged experiments.
     variant: Option<&'a str>,
     about: &'a str,
-    /// The numbers; `None` where the variant has no such experiment, or where a number is undefined.
+    /// Numbers; `None` where the variant lacks the experiment, or the number is undefined.
     cells: Vec<Option<Cell>>,
     claims: Vec<Claim>,
 }
 
-/// A number of the table, with half its 95 % interval where it has one.
+/// A number of the table, with half its 95 % interval if any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell {
     value: f64,
     ci95: Option<f64>,
-    /// Shown in percent.
+    /// Whether the number is shown in percent.
     share: bool,
 }
 
-/// The table of each paper that has variants.
+/// Tables of the papers that have variants.
 #[must_use]
 pub fn tables<'a>(plan: &'a Plan, results: &Results) -> Vec<Table<'a>> {
     let papers = plan.papers.iter().filter(|paper| !paper.variants.is_empty());
@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
         out
     }
 
-    /// As a section of a page.
+    /// Formats the table as a section of a page.
     #[must_use]
     pub fn html(&self) -> String {
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
@@ -121,7 +121,7 @@ impl<'a> Table<'a> {
         (head, self.rows.iter().map(line).collect())
     }
 
-    /// A JSON object a line: the claims of each variant, then its columns. The unchanged
+    /// Formats JSON, an object a line: the claims of each variant, then its columns. The unchanged
     /// experiments have no name.
     #[must_use]
     pub fn json_lines(&self) -> String {

@@ -29,7 +29,7 @@ pub struct WriteError {
 /// Creates `folder` if need be, and checks that it can be written. Cheap: call it before a long run.
 ///
 /// # Errors
-/// If it cannot be created or written.
+/// The folder cannot be created or written.
 pub fn check(folder: &Path) -> Result<(), WriteError> {
     let probe = folder.join(".probe.partial");
     let tried = fs::create_dir_all(folder)
@@ -38,13 +38,13 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
     tried.map_err(|cause| WriteError { path: folder.to_owned(), cause })
 }
 
-/// Writes the page and the JSON lines of each paper, and returns the paths of the pages. Each file is written under a
-/// temporary name and then renamed. Names end in `-lab` if they ran there, and with the mechanism switched off
-/// in `-ablated`. A table of variants has lines of its own, `PAPER-variants.jsonl`. `with_kit` says whether there are
-/// figures and tables for papers as well, in a folder `PAPER-kit`.
+/// Writes the page and the JSON lines of each paper, and returns the paths of the pages. Each file is written
+/// under a temporary name and then renamed. Names end in `-lab` for the lab, and in `-ablated` if mechanisms
+/// are switched off. A table of variants has its own lines, `PAPER-variants.jsonl`. `with_kit` adds figures
+/// and tables for papers, in a folder `PAPER-kit`.
 ///
 /// # Errors
-/// If a file cannot be written.
+/// A file cannot be written.
 pub fn write(
     folder: &Path,
     plan: &Plan,

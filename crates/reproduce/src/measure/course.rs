@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, link_of, main_run, run_of, samples};
 use crate::value::Length;
 
-/// A quantity of one flow with a value for each sample interval.
+/// A quantity of one flow with a value per sample interval.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Course {
     /// The quantity.
@@ -28,21 +28,21 @@ pub struct Course {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Show {
-    /// Mb/s at the sink, the mean of each interval.
+    /// Throughput at the sink, mean of each interval; Mb/s.
     Throughput,
-    /// Mb/s that the link's queue allocates to it, the mean of each interval.
+    /// Allocation of the link's queue to the flow, mean of each interval; Mb/s.
     Allocation,
     /// Bytes of the flow in the link's queue at the end of each interval, without those already passed to the
     /// interface.
     Fill,
     /// The congestion window in segments, at the end of each interval.
     Window,
-    /// The smoothed round-trip time in ms, at the end of each interval; none before the first.
+    /// Smoothed round-trip time at the end of each interval, none before the first; ms.
     Srtt,
 }
 
 impl Show {
-    /// Its label on an axis.
+    /// Label on an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Show {
         }
     }
 
-    /// Whether a value is a mean over its interval, and not a state at the end of it.
+    /// Whether a value is a mean over its interval, and not a state at its end.
     const fn is_mean(self) -> bool {
         matches!(self, Self::Throughput | Self::Allocation)
     }
@@ -88,7 +88,7 @@ impl Course {
         Ok(scenario)
     }
 
-    /// A value for each sample interval of a run; none where it has no value there, or at all.
+    /// Values of a run, one per sample interval; none in intervals without a value.
     pub(crate) fn values(&self, runs: &Runs<'_, RunOutcomes>, seed: usize) -> Option<Vec<Option<f64>>> {
         let measured = run_of(runs, &self.run).ok()?;
         let (scenario, outcome) = (&measured.scenario, measured.outcomes.get(seed)?);
@@ -110,7 +110,7 @@ impl Course {
         })
     }
 
-    /// The time of the interval with this number, from 0, in seconds: its middle for a mean, else its end.
+    /// Time of the interval with this number, from 0, in seconds: its middle for a mean, else its end.
     pub(crate) fn time(&self, scenario: &Scenario, interval: usize) -> f64 {
         let share = if self.show.is_mean() { 0.5 } else { 1.0 };
         (interval as f64 + share) * scenario.sample.as_secs_f64()
@@ -122,9 +122,9 @@ impl Course {
 pub struct Level {
     /// The quantity.
     pub course: Course,
-    /// Start; of the measured part if absent.
+    /// Start; the start of the measured part if absent.
     pub from: Option<Length>,
-    /// End; of the run if absent.
+    /// End; the end of the run if absent.
     pub to: Option<Length>,
     /// The number to compute.
     pub give: LevelNumber,
@@ -180,16 +180,16 @@ impl Level {
     }
 }
 
-/// The saw-teeth of a quantity, usually of a congestion window. A tooth ends where the value falls below 0.7 of the
-/// highest since the previous tooth: a halving ends one, and so does CUBIC's first reduction, just below 0.7; a
-/// decrease by one segment does not. A timeout right after a halving ends another tooth.
+/// Saw-teeth of a quantity, usually of a congestion window. A tooth ends where the value falls below 0.7 of
+/// the highest since the previous tooth. A halving ends one, and so does CUBIC's first reduction, just below
+/// 0.7; a decrease by one segment does not. A timeout right after a halving ends another tooth.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SawTooth {
     /// The quantity.
     pub course: Course,
-    /// Start; of the measured part if absent.
+    /// Start; the start of the measured part if absent.
     pub from: Option<Length>,
-    /// End; of the run if absent.
+    /// End; the end of the run if absent.
     pub to: Option<Length>,
     /// The number to compute.
     pub give: ToothNumber,
@@ -201,11 +201,11 @@ pub struct SawTooth {
 pub enum ToothNumber {
     /// Teeth per second.
     Rate,
-    /// Mean height of their tips; the highest value if no tooth ends.
+    /// Mean height of tips; the highest value if no tooth ends.
     Peak,
 }
 
-/// The end of a tooth, as a share of its tip.
+/// Height at which a tooth ends, as a fraction of its tip.
 const TOOTH: f64 = 0.7;
 
 impl SawTooth {
@@ -230,7 +230,7 @@ impl SawTooth {
     }
 }
 
-/// The teeth that end: where, and their tips.
+/// Teeth that end: position and tip.
 pub(super) fn teeth(values: &[f64]) -> Vec<(usize, f64)> {
     let mut teeth = Vec::new();
     let mut highest = 0.0_f64;

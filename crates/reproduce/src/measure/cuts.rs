@@ -1,4 +1,4 @@
-//! When senders cut their windows: together, or the same one again.
+//! Times at which senders cut their windows: together, or one sender repeatedly.
 
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
@@ -7,11 +7,11 @@ use super::course::{Course, Show, teeth};
 use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of, samples};
 use crate::value::Length;
 
-/// Cuts of congestion windows of several flows, as a course of windows shows them: a cut is where a
-/// [saw-tooth](super::course::SawTooth) ends, at the end of that sample.
+/// Cuts of the congestion windows of several flows, from their courses: a cut is the end of a
+/// [saw-tooth](super::course::SawTooth), at the end of that sample.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cuts {
-    /// Flows or groups, each TCP of one connection; all if empty.
+    /// Flows or groups, each a TCP with one connection; all if empty.
     #[serde(default)]
     pub of: Vec<String>,
     /// The run; `main` if absent.
@@ -19,7 +19,7 @@ pub struct Cuts {
     pub run: String,
     /// The number to compute.
     pub give: CutsNumber,
-    /// The largest distance in time, in whole samples.
+    /// Maximum distance in time, in whole samples.
     pub within: Length,
 }
 
@@ -27,10 +27,10 @@ pub struct Cuts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutsNumber {
-    /// Pairs of cuts of two flows at most `within` apart, over the number that is expected if each flow's cuts fall on any
-    /// sample with equal probability: 1 is chance, more is synchronisation.
+    /// Pairs of cuts of two flows at most `within` apart, over the expected number if each flow's cuts fall
+    /// on any sample with equal probability: 1 is chance, more is synchronisation.
     Together,
-    /// The share of cuts that the same flow follows by another at most `within` later.
+    /// Fraction of cuts after which the same flow cuts again at most `within` later.
     Again,
 }
 
@@ -88,10 +88,10 @@ impl Cuts {
     }
 }
 
-/// See [`CutsNumber::Together`], of `slots` samples; none if no two flows have cuts.
+/// See [`CutsNumber::Together`], over `slots` samples; none if no two flows have cuts.
 fn together(cuts: &[Vec<usize>], distance: usize, slots: usize) -> Option<f64> {
     let d = distance as f64;
-    // Of two independent and uniform slots: how likely they are at most d apart.
+    // Probability that two independent and uniform slots are at most d apart.
     let chance = (slots as f64 * (2.0 * d + 1.0) - d * (d + 1.0)) / (slots as f64 * slots as f64);
     let (mut found, mut expected) = (0, 0.0);
     for (index, one) in cuts.iter().enumerate() {
@@ -104,7 +104,7 @@ fn together(cuts: &[Vec<usize>], distance: usize, slots: usize) -> Option<f64> {
     (expected > 0.0).then(|| found as f64 / expected)
 }
 
-/// How many of ascending slots lie from `first` to `last`.
+/// Number of ascending slots from `first` to `last`.
 fn near(slots: &[usize], first: usize, last: usize) -> usize {
     slots.partition_point(|slot| *slot <= last) - slots.partition_point(|slot| *slot < first)
 }
@@ -122,10 +122,11 @@ mod tests {
 
     #[test]
     fn pairs_of_different_flows_are_counted_against_chance() {
-        // 10 slots, at most 1 apart: 28 of 100 pairs of slots. Flows with 2 and 1 cuts expect 0.56 pairs, and one is there.
+        // 10 slots, at most 1 apart: 28 of 100 pairs of slots. Flows with 2 and 1 cuts expect 0.56 pairs, and
+        // have one.
         let cuts = [vec![2, 7], vec![8]];
         assert!((together(&cuts, 1, 10).unwrap() - 1.0 / 0.56).abs() < 1e-12);
-        // All slots of both: every pair that there can be, which is chance.
+        // Both flows cut in all slots: every possible pair, which is chance.
         let all: Vec<usize> = (0..10).collect();
         assert!((together(&[all.clone(), all], 3, 10).unwrap() - 1.0).abs() < 1e-12);
         // A flow is not compared with itself.
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_cut_is_repeated_if_the_next_of_the_same_flow_is_near() {
-        // 3 to 5 is, 5 to 9 is not, and flows do not mix: one of four cuts.
+        // 3 to 5 counts, 5 to 9 does not, and flows do not mix: one of four cuts.
         assert_eq!(again(&[vec![3, 5, 9], vec![4]], 2), Some(0.25));
         assert_eq!(again(&[vec![]], 2), None);
     }

@@ -14,9 +14,9 @@ pub struct AccumulatedError {
     pub of: Vec<String>,
     /// The run in which the flows are alone, and the other run.
     pub runs: [String; 2],
-    /// Start; of the measured part if absent.
+    /// Start; the start of the measured part if absent.
     pub from: Option<Length>,
-    /// End; of the run if absent.
+    /// End; the end of the run if absent.
     pub to: Option<Length>,
 }
 
@@ -41,7 +41,7 @@ impl AccumulatedError {
     }
 }
 
-/// Bytes that flows delivered together in each sample interval.
+/// Bytes that flows delivered together per sample interval.
 pub(crate) fn delivered(
     runs: &Runs<'_, RunOutcomes>,
     run: &str,
@@ -59,9 +59,9 @@ pub(crate) fn delivered(
     Some(sums)
 }
 
-/// The number of differences between two runs with the same seeds: sample intervals of flows in which the delivered
-/// bytes differ, plus the differences of drop counts by flow and reason. Zero does not prove that every packet was
-/// treated equally; tests of the disciplines show that.
+/// Number of differences between two runs with the same seeds: sample intervals of flows in which the
+/// delivered bytes differ, plus differences in drop counts by flow and reason. Zero does not prove that every
+/// packet was treated equally; tests of the disciplines show that.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Differing {
     /// Two runs with the same flows.
@@ -92,7 +92,7 @@ impl Differing {
 fn differences(a: &FlowOutcome, b: &FlowOutcome) -> u64 {
     let intervals = a.series.iter().zip(&b.series).filter(|(a, b)| a != b).count() as u64;
     let count = |flow: &FlowOutcome, reason| flow.dropped.get(reason).copied().unwrap_or(0);
-    // A reason that both have must count once.
+    // A reason in both runs must count once.
     let reasons = a.dropped.keys().chain(b.dropped.keys().filter(|reason| !a.dropped.contains_key(*reason)));
     intervals + reasons.map(|reason| count(a, reason).abs_diff(count(b, reason))).sum::<u64>()
 }

@@ -27,7 +27,7 @@ impl Shape {
 }
 
 impl Measure {
-    /// The numbers; `None` if one of them is undefined.
+    /// Numbers of the measure; `None` if one of them is undefined.
     #[must_use]
     pub fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         match self {
@@ -133,7 +133,7 @@ impl Measure {
     }
 }
 
-/// Of two numbers.
+/// Quotient of two numbers.
 fn quotient(x: &[f64]) -> f64 {
     if x[1].abs() > EPSILON { x[0] / x[1] } else { f64::NAN }
 }

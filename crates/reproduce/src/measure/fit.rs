@@ -1,6 +1,6 @@
 //! Straight lines through measurements.
 
-/// The slope of the least-squares line through the origin, Σxy / Σx²; `None` if all `x` are zero.
+/// Slope of the least-squares line through the origin, Σxy / Σx²; `None` if all `x` are zero.
 #[must_use]
 pub fn slope_through_origin(points: &[(f64, f64)]) -> Option<f64> {
     let squares: f64 = points.iter().map(|(x, _)| x * x).sum();
@@ -9,8 +9,8 @@ pub fn slope_through_origin(points: &[(f64, f64)]) -> Option<f64> {
 
 /// R² of the line through the origin: 1 - Σ(y - slope x)² / Σ(y - mean)².
 ///
-/// The total is taken about the mean, as for a line with an intercept: the share of the spread that
-/// proportionality explains. It is negative where a constant would do better. `None` without spread.
+/// The total is about the mean, as for a line with an intercept: the fraction of the variance that
+/// proportionality explains. R² is negative where a constant fits better. `None` without spread.
 #[must_use]
 pub fn r2_through_origin(points: &[(f64, f64)]) -> Option<f64> {
     let slope = slope_through_origin(points)?;
@@ -20,7 +20,7 @@ pub fn r2_through_origin(points: &[(f64, f64)]) -> Option<f64> {
     (total > 0.0).then(|| 1.0 - residual / total)
 }
 
-/// The largest |y / (slope x) - 1| among the quarter of points with the smallest `x`, at least one: small
+/// Maximum of |y / (slope x) - 1| among the quarter of points with the smallest `x`, at least one: small
 /// flows can be far off without moving R².
 #[must_use]
 pub fn lowest_quartile_deviation(points: &[(f64, f64)]) -> Option<f64> {
@@ -31,7 +31,7 @@ pub fn lowest_quartile_deviation(points: &[(f64, f64)]) -> Option<f64> {
     points.iter().take(quarter).map(|(x, y)| (y / (slope * x) - 1.0).abs()).max_by(f64::total_cmp)
 }
 
-/// The slope of the least-squares line with intercept; `None` unless two `x` differ.
+/// Slope of the least-squares line with intercept; `None` unless two `x` differ.
 #[must_use]
 pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
@@ -42,8 +42,8 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (squares > 0.0).then(|| products / squares)
 }
 
-/// The slope of the least-squares line with intercept through (ln x, ln y): the exponent of a power law.
-/// `None` unless all are positive and two `x` differ.
+/// Slope of the least-squares line with intercept through (ln x, ln y): the exponent of a power law. `None`
+/// unless all are positive and two `x` differ.
 #[must_use]
 pub fn loglog_slope(points: &[(f64, f64)]) -> Option<f64> {
     if points.iter().any(|(x, y)| *x <= 0.0 || *y <= 0.0) {
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn equal_shares_are_not_proportional() {
-        // All get 1 of x = 1, 2, 3: there is no spread to explain. One more millionth makes R² very negative.
+        // All get 1 of x = 1, 2, 3: there is no variance to explain. A millionth more makes R² very negative.
         assert_eq!(r2_through_origin(&[(1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]), None);
         assert!(r2_through_origin(&[(1.0, 1.0), (2.0, 1.0), (3.0, 1.000_001)]).unwrap() < -1e6);
     }
 
     #[test]
     fn the_lowest_quartile_is_judged_by_itself() {
-        // Eight points on y = x but the first at half its share, which moves the slope to 203.5/204.
+        // Eight points on y = x except the first, at half its share, which moves the slope to 203.5/204.
         let points: Vec<_> =
             (1..=8).map(|i| (f64::from(i), if i == 1 { 0.5 } else { f64::from(i) })).collect();
         assert!(close(lowest_quartile_deviation(&points), 1.0 - 0.5 / (203.5 / 204.0)));

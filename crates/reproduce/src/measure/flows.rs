@@ -41,7 +41,7 @@ impl<'a> Flows<'a> {
         self.flows.iter().map(|at| number(outcome.flows.get(*at)?, outcome)).collect()
     }
 
-    /// Mb/s: of the measured part if there is no window.
+    /// Throughputs in Mb/s, over the measured part if there is no window.
     pub(crate) fn throughputs(
         &self,
         basis: Basis,

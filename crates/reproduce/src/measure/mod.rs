@@ -1,7 +1,7 @@
-//! Measures: how a number is computed from runs.
+//! Measures: how to compute a number from runs.
 //!
-//! A measure is computed separately for each seed; means and intervals are over seeds. Computed from entitlements
-//! instead of throughputs, it gives the ideal value.
+//! A measure is computed per seed; means and intervals are over seeds. With entitlements in place of
+//! throughputs, it gives the ideal value.
 
 pub mod course;
 pub mod cuts;
@@ -33,11 +33,11 @@ use step::Step;
 use transfers::TransferTime;
 use windowed_jain::WindowedJain;
 
-/// A number, or one for each of several flows.
+/// A number, or one per flow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Bytes on the wire that reached the sink, Mb/s: of the measured part, or between two times.
+    /// Bytes on the wire that reached the sink, in Mb/s: over the measured part, or between two times.
     Throughput {
         /// Flows or groups; all if empty.
         #[serde(default)]
@@ -45,11 +45,11 @@ pub enum Measure {
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// Start of the window; with it or `to`, whole sample intervals within the window count.
+        /// Start of the window. With it or `to`, whole sample intervals within the window count.
         from: Option<Length>,
         /// End of the window.
         to: Option<Length>,
-        /// How the numbers of several flows are combined.
+        /// Combination of the numbers of several flows.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -57,7 +57,7 @@ pub enum Measure {
     Goodput(FlowSelection),
     /// Retransmission timeouts.
     Timeouts(FlowSelection),
-    /// One-way delay of packets that reached the sink, in ms: the value that a share of them does not exceed.
+    /// Quantile of the one-way delay of packets that reached the sink, in ms.
     Delay {
         /// Flows or groups; all if empty.
         #[serde(default)]
@@ -76,7 +76,7 @@ pub enum Measure {
         /// Flows or groups, over all links; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// Of one reason; of all if absent.
+        /// A single reason; all reasons if absent.
         reason: Option<Reason>,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
@@ -115,18 +115,18 @@ pub enum Measure {
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// All or one number.
+        /// All numbers or one.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
-    /// A straight line through throughput in Mb/s over an attribute of flows; see [`fit`].
+    /// A straight line through throughput in Mb/s against an attribute of flows; see [`fit`].
     Fit {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
         /// The horizontal axis.
         on: Attribute,
-        /// Which number of the line.
+        /// The number to give of the line.
         give: FitNumber,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
@@ -145,14 +145,15 @@ pub enum Measure {
         after: [Length; 2],
     },
     /// Settling time of throughputs, in seconds from `after`: the first sample time from which all means over
-    /// consecutive windows stay within a share of the targets for the time `hold`. Infinite if they never settle.
+    /// consecutive windows stay within a fraction of the targets for the time `hold`. Infinite if they never
+    /// settle.
     Settling {
         /// Flows or groups.
         of: Vec<String>,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// Mb/s, one for each flow.
+        /// Targets in Mb/s, one per flow.
         targets: Vec<f64>,
         /// Time of the disturbance.
         after: Length,
@@ -160,7 +161,7 @@ pub enum Measure {
         window: Length,
         /// Tolerance, as a share of the target.
         within: f64,
-        /// How long they must stay.
+        /// Time for which the means must stay.
         hold: Length,
     },
     Constant {
@@ -171,12 +172,12 @@ pub enum Measure {
         /// Two measures.
         of: Vec<Measure>,
     },
-    /// The ratio of two measures, element by element as above.
+    /// The ratio of two measures, element by element like [`Self::Difference`].
     Quotient {
         /// Two measures.
         of: Vec<Measure>,
     },
-    /// The relative difference |first / second - 1|, element by element as above.
+    /// The relative difference |first / second - 1|, element by element like [`Self::Difference`].
     RelativeError {
         /// Two measures.
         of: Vec<Measure>,
@@ -184,11 +185,11 @@ pub enum Measure {
     /// The numbers of a measure, combined into one.
     Reduced {
         of: Box<Measure>,
-        /// How its numbers are combined.
+        /// Combination of the numbers.
         #[serde(rename = "as")]
         shape: Shape,
     },
-    /// The mean of several measures, element by element as above.
+    /// The mean of several measures, element by element like [`Self::Difference`].
     Mean {
         of: Vec<Measure>,
     },
@@ -209,7 +210,7 @@ pub enum Measure {
     TransferTime(TransferTime),
 }
 
-/// The flows of a run whose numbers a measure takes.
+/// Flows of a run in a measure.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FlowSelection {
     /// Flows or groups; all if empty.
@@ -227,18 +228,18 @@ pub struct FlowSelection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// No combination: one number for each.
+    /// No combination: one number per flow.
     #[default]
     Each,
     Sum,
     Mean,
-    /// The smallest.
+    /// The minimum.
     Min,
-    /// The largest.
+    /// The maximum.
     Max,
-    /// Their population standard deviation.
+    /// The population standard deviation.
     Sigma,
-    /// Their Jain index.
+    /// The Jain index.
     Jain,
 }
 
@@ -273,14 +274,14 @@ pub enum FitNumber {
     Slope,
     /// R² of the line through the origin.
     R2,
-    /// The largest relative deviation from the line through the origin, among the quarter with the smallest x.
+    /// Maximum relative deviation from the line through the origin, among the quarter with the smallest x.
     LowestQuartileDeviation,
     /// The slope of the line through the logarithms.
     LoglogSlope,
 }
 
 impl Measure {
-    /// Checks the measure against the scenarios of its runs, and returns a label for each of its numbers.
+    /// Checks the measure against the scenarios of its runs, and returns a label for each number.
     ///
     /// # Errors
     /// The first problem found.
@@ -355,7 +356,7 @@ impl Measure {
         }
     }
 
-    /// Whether it depends on what runs did, rather than on constants and entitlements alone.
+    /// Whether the measure depends on the outcomes of runs, rather than on constants and entitlements alone.
     pub(crate) fn is_measured(&self) -> bool {
         let any = |of: &[Self]| of.iter().any(Self::is_measured);
         match self {

@@ -13,7 +13,7 @@ use crate::value::plain;
 pub struct OverSweep {
     /// One number at each point.
     pub of: Box<Measure>,
-    /// How they are combined.
+    /// Combination of the numbers.
     #[serde(default)]
     pub give: Along,
     /// Points from here on the axis; from the first if absent.
@@ -22,18 +22,18 @@ pub struct OverSweep {
     pub to: Option<f64>,
 }
 
-/// How the numbers along a sweep are combined.
+/// Combination of the numbers along a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Along {
-    /// One for each point.
+    /// No combination: one number per point.
     #[default]
     Each,
-    /// Their mean; all points have equal weight, whatever their spacing.
+    /// The mean; all points have equal weight, whatever their spacing.
     Mean,
-    /// The smallest.
+    /// The minimum.
     Min,
-    /// The largest.
+    /// The maximum.
     Max,
     /// The slope of the least-squares line with intercept over the axis.
     Slope,

@@ -13,8 +13,8 @@ pub struct Rank {
     pub of: Vec<Measure>,
 }
 
-/// 1 where the first is the largest or below the largest by at most a share of it, else 0. The mean of this
-/// along a sweep is the share of points at which it is best.
+/// 1 where the first is the largest, or below the largest by at most a fraction of it, else 0. Averaged along
+/// a sweep, this is the fraction of points at which it is best.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Best {
     pub of: Vec<Measure>,

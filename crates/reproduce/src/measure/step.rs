@@ -19,8 +19,8 @@ pub struct Step {
     pub give: StepNumber,
 }
 
-/// The times of a step. The level before is the mean over the second half of the time from `before` to `at`, the
-/// level after over the second half of that from `at` to `until`: the first halves are left for settling.
+/// Times of a step. The level before is the mean over the second half of `before` to `at`; the level after,
+/// over the second half of `at` to `until`. The first halves are for settling.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct StepTimes {
     /// Start of the level before.
@@ -29,7 +29,8 @@ pub struct StepTimes {
     pub at: Length,
     /// End of the level after.
     pub until: Length,
-    /// How long the quantity must stay near the level after to count as settled (Li et al. 2001 read their figure at 300 ms); 0.3 s if absent.
+    /// Time that the quantity must stay near the level after to count as settled; 0.3 s if absent (Li et al.
+    /// 2001 read their figure at 300 ms).
     #[serde(default = "hold")]
     pub hold: Length,
     /// The tolerance of settling, as a share of the level after; 0.05 if absent.
@@ -49,12 +50,12 @@ const fn within() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepNumber {
-    /// From first reaching 10 % of the step to first reaching 90 %, ms; infinite if it does not get there.
+    /// Time from first reaching 10 % of the step to first reaching 90 %, in ms; infinite if it never does.
     Response,
-    /// From the step to first reaching 90 %, ms; infinite if it does not get there.
+    /// Time from the step to first reaching 90 %, in ms; infinite if it never does.
     Reach,
-    /// From the step to the start of the first `hold` that is near the level after all the time, ms; infinite
-    /// if there is none.
+    /// Time from the step to the start of the first `hold` spent entirely near the level after, in ms;
+    /// infinite if there is none.
     Settling,
     /// Overshoot: the largest deviation beyond the level after, as a share of the step's height.
     Overshoot,
@@ -131,7 +132,7 @@ impl StepTimes {
     }
 }
 
-/// The second half.
+/// Second half of an interval.
 fn half((from, to): (Length, Length)) -> Length {
     Length(Span::from_nanos(from.0.as_nanos().midpoint(to.0.as_nanos())))
 }
@@ -143,7 +144,8 @@ fn answer(after: &[(f64, f64)], (low, high): (f64, f64), hold: f64, within: f64)
         |share| after.iter().find(|(_, value)| done(*value) >= share).map_or(f64::INFINITY, |(at, _)| *at);
     let is_near = |value: f64| (value - high).abs() <= within * high.abs();
     let end = after.last().map_or(0.0, |(at, _)| *at);
-    // A sample stands for its interval: a hold of 300 ms is 30 of 10 ms, with 29 gaps between them.
+    // A sample stands for its interval: a hold of 300 ms is 30 intervals of 10 ms, with 29 gaps between
+    // samples.
     let begin = after.first().map_or(0.0, |(at, _)| *at);
     let gap = (end - begin) / after.len().saturating_sub(1).max(1) as f64;
     let mut settled = f64::INFINITY;
@@ -170,7 +172,7 @@ fn answer(after: &[(f64, f64)], (low, high): (f64, f64), hold: f64, within: f64)
 mod tests {
     use super::*;
 
-    /// Every 10 ms.
+    /// Time of sample `k`: one every 10 ms.
     fn at(k: usize) -> f64 {
         k as f64 / 100.0
     }
@@ -187,12 +189,12 @@ mod tests {
         };
         let after: Vec<_> = (0..100).map(|k| (at(k), value(k))).collect();
         let found = answer(&after, (1.0, 3.0), 0.2, 0.05);
-        // 10 % is 1.2, first passed by 1.25 at 10 ms; 90 % is 2.8, by 3.0 at 80 ms. From 160 ms on it stays
-        // 140 ms, from 310 ms for good.
+        // 10 % is 1.2, first passed by 1.25 at 10 ms; 90 % is 2.8, by 3.0 at 80 ms. From 160 ms on the value
+        // stays for 140 ms, from 310 ms for good.
         assert_eq!((found.t10, found.t90, found.settled, found.peak), (at(1), at(8), at(31), (at(12), 4.0)));
         // For 140 ms the first stay is long enough.
         assert_eq!(answer(&after, (1.0, 3.0), 0.14, 0.05).settled, at(16));
-        // A wide band is entered on the way up: 2.75 is within 10 % of 3, and 3.5 is not.
+        // The value enters a wide band on the way up: 2.75 is within 10 % of 3, and 3.5 is not.
         assert_eq!(answer(&after, (1.0, 3.0), 0.03, 0.1).settled, at(7));
         assert_eq!(answer(&after[..30], (1.0, 3.0), 0.2, 0.05).settled, f64::INFINITY);
     }

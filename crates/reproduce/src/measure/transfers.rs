@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of};
 
-/// The mean completion time of the transfers of all these flows that ended in the measured part, s; undefined if
-/// none ended.
+/// The mean completion time of the transfers of all these flows that ended in the measured part, in s;
+/// undefined if none ended.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TransferTime {
     /// Flows or groups; all if empty.

@@ -1,4 +1,4 @@
-//! Figures with a curve for each of several runs: over what is swept, and over time.
+//! Figures with a curve per run, along a sweep and over time.
 
 use apportion_report::figure::{Curve, Plot, XAxis, curves};
 use apportion_report::mbps;
@@ -75,7 +75,7 @@ fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
     ci95.map_or_else(|| format!("{mean:.5}"), |half| format!("{mean:.5} ± {half:.5}"))
 }
 
-/// Throughput since the start of the run, the mean over flows, a curve for each run.
+/// Throughput since the start of the run: the mean over flows, a curve per run.
 pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, RunOutcomes>) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series

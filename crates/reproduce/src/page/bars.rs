@@ -50,5 +50,5 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, RunOutcomes>, seeds: usiz
     }
 }
 
-/// The label of the line across a group.
+/// Label of the line across a group.
 const IDEAL: &str = "ideal";

@@ -8,7 +8,7 @@ use apportion_report::html::{escape, table};
 use crate::figure;
 use crate::value::Length;
 
-/// Chosen: a point for every four pixels; finer curves show the noise of single packets.
+/// Bins of a curve. Chosen: a point for every four pixels; finer curves show the noise of single packets.
 pub(super) const BINS: usize = 100;
 
 /// A dashed line in a figure from `begin` to `end`.
@@ -21,12 +21,12 @@ pub(super) fn level(level: &figure::Level, begin: f64, end: f64) -> Level {
 pub(super) struct Card {
     pub(super) title: String,
     pub(super) caption: String,
-    /// The names of the keys, in their order.
+    /// Names of the keys, in order.
     pub(super) names: Vec<String>,
-    /// What dashed lines are; none where there are none.
+    /// Meaning of dashed lines; none if there are none.
     pub(super) dashed: Option<&'static str>,
     pub(super) drawing: Drawing,
-    /// The drawn numbers, for the folded table below the figure.
+    /// Numbers drawn, for the folded table below the figure.
     pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
 }
 
@@ -58,7 +58,7 @@ impl Card {
         out + "</ul>\n"
     }
 
-    /// The figure by itself, with its title, caption and keys.
+    /// The figure alone, with title, caption and keys.
     pub(super) fn alone(self) -> Drawing {
         let dashed = self.dashed.map_or_else(String::new, |dashed| format!(" Dashed: {dashed}."));
         compose(&[Panel {

@@ -14,10 +14,10 @@ use crate::value::Length;
 
 use super::card::{Card, level};
 
-/// Chosen: a point for each shown pixel, so that the marked times are visible in the curve.
+/// Points of a curve. Chosen: one per visible pixel, so that the marked times are visible in the curve.
 const POINTS: usize = 400;
 
-/// A curve for each course.
+/// A curve per course.
 pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Option<Card> {
     let first = figure.series.first()?;
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
@@ -25,7 +25,7 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, RunOutcomes>, seeds:
         .iter()
         .filter_map(|one| Some((one.label.as_str(), points(figure, &one.course, runs, seeds)?)))
         .collect();
-    // A control may have nothing to show, such as a FIFO without allocations.
+    // A control may have nothing to show, for example a FIFO without allocations.
     if found.iter().all(|(_, line)| line.is_empty()) {
         return None;
     }
@@ -70,7 +70,8 @@ fn draw(
     Card { title: title.to_owned(), caption, names, dashed, drawing: curves(plot, &all), numbers: None }
 }
 
-/// Means over seeds unless the figure draws one, and over a bin where there are more intervals than points.
+/// Means over seeds unless the figure draws one seed, and over a bin where there are more intervals than
+/// points.
 fn points(
     figure: &CourseFigure,
     course: &Course,
@@ -126,7 +127,7 @@ fn in_words(answer: &Answer, at: f64) -> String {
     out
 }
 
-/// A curve for each run: how much less it delivered than the reference run.
+/// A curve per run: how much less it delivered than the reference run.
 pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
@@ -149,7 +150,7 @@ pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, RunOutcomes>
     draw(&figure.title, caption, found, None, &plot)
 }
 
-/// MB at the end of bins of intervals.
+/// Megabytes lacking at the end of each bin of intervals.
 fn lacking(
     figure: &DifferenceFigure,
     run: &str,

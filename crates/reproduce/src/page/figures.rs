@@ -30,7 +30,7 @@ pub(super) fn figure(
     }
 }
 
-/// A figure; none of a table, or if there is nothing to show.
+/// A figure; none for a table, or if there is nothing to show.
 pub(super) fn drawn(figure: &Figure, planned: &PlannedExperiment, results: &Results) -> Option<Card> {
     let runs = planned.runs(results);
     match figure {
@@ -87,10 +87,10 @@ pub(super) fn drawn(figure: &Figure, planned: &PlannedExperiment, results: &Resu
     }
 }
 
-/// The title, the heads and the rows of a table.
+/// Title, heads and rows of a table.
 pub(super) type Tabled<'a> = (&'a str, Vec<String>, Vec<Vec<String>>);
 
-/// A figure that is a table; none of another.
+/// A figure that is a table; none for others.
 pub(super) fn tabled<'a>(
     figure: &'a Figure,
     planned: &PlannedExperiment,
@@ -101,7 +101,7 @@ pub(super) fn tabled<'a>(
     Some((title, head, rows))
 }
 
-/// A mark for each flow.
+/// A mark per flow.
 fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
     let xs = flows.attributes(on).unwrap_or_default();
     let seeds: Vec<Vec<f64>> = (0..flows.run().outcomes.len())
@@ -118,7 +118,7 @@ fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
     Scatter { key, marks: xs.iter().enumerate().filter_map(mark).collect(), ideal, names: Vec::new() }
 }
 
-/// A curve for each flow, mean over seeds.
+/// A curve per flow, averaged over seeds.
 fn over_time(flows: &Flows<'_>) -> Vec<Curve> {
     let RunOutcomes { scenario, outcomes, .. } = flows.run();
     let samples = scenario.stop.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;

@@ -1,4 +1,4 @@
-//! What a page shows, for a paper: figures as SVG and PDF, and tables in LaTeX.
+//! Contents of a page for use in a paper: figures as SVG and PDF, and tables in LaTeX.
 
 use apportion_report::latex::Table;
 
@@ -7,8 +7,8 @@ use super::{cells, figures, of_experiment, variant_names};
 use crate::judge::{Claim, Element, Verdict};
 use crate::plan::{PlannedExperiment, PlannedPaper, Results};
 
-/// The files: their names, and what is in them. Of each experiment its claims as a table, `EXPERIMENT.tex`, and its figures and tables by
-/// their numbers, `EXPERIMENT-1.svg`.
+/// Files by name with their contents. For each experiment, the table of claims is `EXPERIMENT.tex`; figures
+/// and tables are numbered, `EXPERIMENT-1.svg`.
 #[must_use]
 pub fn kit(
     paper: &PlannedPaper,
@@ -45,7 +45,7 @@ fn name(planned: &PlannedExperiment) -> String {
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// The claims, a row for each number, and a rule between claims.
+/// Claims, a row per number, and a rule between claims.
 fn claims_of(claims: &[&Claim], comment: Vec<String>) -> Table {
     let variants = variant_names(claims.iter().copied());
     let mark = |element: &Element| match element.verdict {

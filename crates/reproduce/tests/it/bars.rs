@@ -6,7 +6,7 @@ use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
 
 use crate::simulated;
 
-/// 1, 2 and 3 Mb/s, and one whose packets come at random, on a link with room for all.
+/// Flows of 1, 2 and 3 Mb/s, and one whose packets arrive at random, on a link with room for all.
 const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
@@ -69,7 +69,7 @@ fn plan(figure: &str) -> Result<Plan, Problems> {
     Plan::new(vec![paper], &[], Scope::Usual)
 }
 
-/// The page, and what `random` got.
+/// Renders the page, and returns the estimate of `random`.
 fn drawn(figure: &str) -> (String, Estimate) {
     let plan = plan(figure).unwrap();
     let results = simulated::results(&plan, 5);
@@ -95,7 +95,7 @@ fn rows(html: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// Without the line, which a test of its own looks at.
+/// Message without its line number, which has its own test.
 fn without_line(message: &str) -> String {
     let (before, after) = message.split_once("expect.toml:").unwrap();
     format!("{before}expect.toml{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
@@ -104,7 +104,7 @@ fn without_line(message: &str) -> String {
 #[test]
 fn a_bar_is_the_mean_over_seeds_and_its_number_stands_in_the_table() {
     let (html, random) = drawn(FIGURE);
-    // Its packets come at random: the interval is some hundredths of a Mb/s.
+    // Random arrivals: the interval is a few hundredths of a Mb/s.
     assert!(random.ci95.unwrap() > 1e-3, "{random:?}");
     let random = random.to_string();
     let expected = [
@@ -115,7 +115,7 @@ fn a_bar_is_the_mean_over_seeds_and_its_number_stands_in_the_table() {
     ];
     let found = rows(&html);
     let close = |(found, expected): (&String, &&str)| match (found.parse::<f64>(), expected.parse::<f64>()) {
-        // A packet more or less is 0.2 kb/s.
+        // One packet is 0.2 kb/s.
         (Ok(found), Ok(expected)) => (found - expected).abs() < 0.005,
         _ => found == expected,
     };

@@ -1,11 +1,12 @@
-//! Verdicts: what holds, fails, is undecided, refuted or only recorded, and what a claim must be.
+//! Verdicts: claims that hold, fail, are undecided, refuted or only recorded, and the requirements on a
+//! claim.
 
 use apportion_reproduce::table::{headline, json_lines, tables};
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Tally, Verdict, expect, judge};
 
 use crate::simulated;
 
-/// A Poisson source of 1 Mb/s over a link with room: its throughput differs from seed to seed, by some 2 %.
+/// A Poisson source of 1 Mb/s over a link with room: its throughput varies between seeds by about 2 %.
 const SCENARIO: &str = r#"
 seed = 5
 stop = "20s"
@@ -59,7 +60,7 @@ fn metric(name: &str, rest: &str, of: &str) -> String {
     )
 }
 
-/// The verdict on the Poisson flow with a bound `at` so many half widths of its interval below its mean.
+/// Verdict on the Poisson flow with a bound `at` half widths of its interval below its mean.
 fn verdict_at(op: &str, mean: f64, half: f64, at: f64) -> Claim {
     let rest = format!("op = \"{op}\"\nvalue = {}", mean - at * half);
     claims(&metric("m", &rest, "\"p\""), Scope::Usual, 5).remove(0)
@@ -104,7 +105,7 @@ fn the_interval_decides_and_a_near_bound_is_a_knife_edge() {
 
 #[test]
 fn the_worst_number_decides_on_a_claim_of_several() {
-    // The CBR flow has 2 Mb/s in each seed; the Poisson flow cannot be told from its mean.
+    // The CBR flow has 2 Mb/s in each seed; the Poisson flow is within the noise of its mean.
     let of = |value: f64| {
         claims(&metric("m", &format!("op = \"ge\"\nvalue = {value}"), "\"p\", \"c\""), Scope::Usual, 5)
             .remove(0)
@@ -130,7 +131,7 @@ fn what_is_recorded_does_not_hold_and_shows_how_far_it_is_off() {
     assert_eq!((&rows[0]["verdict"], rows[0].get("holds")), (&"recorded".into(), None));
     assert!((rows[0]["deviation"].as_f64().unwrap() + 0.5).abs() < 0.01, "{}", rows[0]);
     assert!(rows[1]["published"].is_null() && rows[1]["deviation"].is_null(), "{}", rows[1]);
-    // A bound is no number that one could be off.
+    // A bound has no deviation.
     assert!(rows[2]["deviation"].is_null(), "{}", rows[2]);
     let text = tables(&claims);
     let with = text.lines().find(|line| line.starts_with("  with ")).unwrap();

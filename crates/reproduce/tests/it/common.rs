@@ -1,10 +1,10 @@
-//! What the tests of the papers in this repository share.
+//! Helpers of the tests of this repository's papers.
 
 use std::path::{Path, PathBuf};
 
 use apportion_reproduce::{Files, Paper, expect};
 
-/// Where the papers are.
+/// Folder of the papers.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")
 }
@@ -15,7 +15,7 @@ pub fn paper(key: &str) -> Paper {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Experiments with the names of their metrics are these, in this order.
+/// Checks that the experiments and their metrics have these names, in this order.
 pub fn check_names(paper: &Paper, expected: &[(&str, &[&str])]) {
     let experiments = &paper.content.experiments;
     let found: Vec<(&str, Vec<&str>)> = experiments

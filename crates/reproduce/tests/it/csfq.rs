@@ -1,10 +1,10 @@
-//! The experiments of core-stateless fair queueing are all there, by the names that scripts rely on.
+//! All experiments of core-stateless fair queueing exist, under the names that scripts rely on.
 
 use apportion_reproduce::{Plan, Scope};
 
 use crate::common::{check_names, folder, paper};
 
-/// Ids with the names of their metrics, in the order of the file.
+/// Ids with their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
     (
         "csfq/fig5-kc06",
@@ -62,7 +62,7 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     let plan = |key, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan("csfq", Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
-    // Once for each control.
+    // Each experiment runs once per control.
     assert!(plan("csfq", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
     assert!(!plan("csfq", Scope::Variants(&[])).papers[0].variants.is_empty());
     let beyond = plan("csfq-extensions", Scope::Usual).papers[0].experiments.len();
@@ -92,7 +92,8 @@ fn the_network_divides_as_the_text_computes() {
     let across = scenario.flows.iter().filter(|flow| flow.path.iter().any(|id| id.index() == link));
     let reserved: f64 = across.map(|flow| flow.guarantee.as_mbit_f64()).sum();
     assert_eq!((reserved, scenario.links[link].rate.as_mbit_f64()), (18.0, 36.0));
-    // 30 ms over one link with short access links and 20 ms for each further one; 64 ms more with long ones.
+    // 30 ms over one link with short access links, 20 ms more per further link, 64 ms more with long access
+    // links.
     let rtt = |name: &str| {
         let flow = scenario.flows.iter().find(|flow| flow.name == name).unwrap();
         let wires = flow.path.iter().chain(flow.back.iter());

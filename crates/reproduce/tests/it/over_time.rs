@@ -1,4 +1,4 @@
-//! Measures and figures of what changes in the course of a run, on flows whose answers are known.
+//! Measures and figures over the course of a run, on flows with known answers.
 
 use apportion_reproduce::page::page;
 use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
@@ -67,7 +67,7 @@ fn plan(more: &str) -> Result<Plan, Problems> {
     Plan::new(vec![paper], &[], Scope::Usual)
 }
 
-/// What measures give, and the page.
+/// Values of the measures, and the page.
 fn measured(more: &str, measures: &[&str]) -> (Vec<f64>, String) {
     let metrics: String =
         measures.iter().enumerate().map(|(k, measure)| metric(&format!("m{k}"), measure)).collect();
@@ -95,10 +95,11 @@ fn levels_are_means_extremes_and_errors() {
             &level(r#"{ show = "srtt", of = "bulk" }"#, r#"give = "max", from = "5s""#),
         ],
     );
-    // 0.4 and 1.2 Mb/s, whose allocation wavers little; 16 KiB.
+    // 0.4 and 1.2 Mb/s, whose allocation varies little; 16 KiB.
     assert!((found[0] - 0.4).abs() < 0.004 && (found[1] - 1.2).abs() < 0.03, "{found:?}");
     assert!(found[2] < 0.05 && (found[3] / 16_384.0 - 1.0).abs() < 0.2, "{found:?}");
-    // It begins with one segment. The longest way: 11 packets of 1500 B at 2 Mb/s are 66 ms, wires 40 ms.
+    // The window begins with one segment. The longest round trip: 11 packets of 1500 B at 2 Mb/s are 66 ms,
+    // wires 40 ms.
     assert!(found[4] == 1.0 && found[5] > 80.0 && found[5] < 112.0, "{found:?}");
 }
 
@@ -114,12 +115,12 @@ fn an_answer_to_a_step_is_that_of_the_fluid_model() {
     );
     let numbers = [&step("response"), &step("settling"), &step("overshoot"), &step("reach")];
     let (found, html) = measured(&figure, &numbers.map(String::as_str));
-    // Continuous arrivals, gain KB to percent, no dead time: 290 ms, 1500 ms, 17 % of the step. Packets come every
-    // 10 ms at 400 kb/s and every 3.3 ms after.
+    // The theory assumes continuous arrivals, gain KB to percent, no dead time: 290 ms, 1500 ms, 17 % of the
+    // step. Packets arrive every 10 ms at 400 kb/s and every 3.3 ms after.
     assert!((found[0] / 290.0 - 1.0).abs() < 0.15, "{found:?}");
     assert!((found[1] / 1_500.0 - 1.0).abs() < 0.2, "{found:?}");
     assert!((found[2] - 0.17).abs() < 0.06, "{found:?}");
-    // A tenth of the step takes some samples more.
+    // A tenth of the step takes a few samples more.
     assert!(found[3] > found[0] + 10.0 && found[3] < found[0] + 150.0, "{found:?}");
     assert!(html.contains("Fig. 6") && html.contains("target; marks of the step"), "{html}");
     assert!(html.contains("First curve, first seed: response "));
@@ -133,9 +134,9 @@ fn saw_teeth_are_counted_and_measured() {
         )
     };
     let (found, _) = measured("", &[&teeth("rate"), &teeth("peak")]);
-    // 40 ms of wires and 6 ms a packet hold 7.7 packets, the queue 10, the transmitter 1: it overflows at 18 to 19,
-    // and with delayed acknowledgements grows a segment in two round-trip times of 46 to 106 ms: 9 segments take
-    // 1.4 s.
+    // The path holds 7.7 packets (40 ms of wires and 6 ms a packet), the queue 10, the transmitter 1: the
+    // queue overflows at 18 to 19. With delayed acknowledgements the window grows by a segment in two
+    // round-trip times of 46 to 106 ms: 9 segments take 1.4 s.
     assert!((17.0..20.5).contains(&found[1]), "{found:?}");
     assert!((0.5..1.0).contains(&found[0]), "{found:?}");
 }
@@ -157,7 +158,7 @@ fn what_two_runs_delivered_differs_by_a_share() {
     let measure =
         r#"{ kind = "accumulated_error", of = ["call"], runs = ["main", "half"], from = "5s", to = "10s" }"#;
     let (found, html) = measured(figure, &[measure]);
-    // 0.4 against 0.2 Mb/s, once what waits has come to stay.
+    // 0.4 against 0.2 Mb/s, once the backlog is in equilibrium.
     assert!((found[0] - 0.5).abs() < 0.01, "{found:?}");
     assert!(
         html.contains("Fig. 4")

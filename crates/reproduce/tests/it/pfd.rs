@@ -1,4 +1,4 @@
-//! The experiments of probabilistic fair drop are all there, by the names that scripts rely on.
+//! All experiments of probabilistic fair drop exist, under the names that scripts rely on.
 
 use apportion_reproduce::expect::Op;
 use apportion_reproduce::runs::{Attribute, attributes_of};
@@ -6,7 +6,7 @@ use apportion_reproduce::{Plan, Scope};
 
 use crate::common::{check_names, folder, paper};
 
-/// Ids with the names of their metrics, in the order of the file.
+/// Ids with their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
     ("pfd/fig1", &["long_rtt_share_over_fair_share"]),
     (
@@ -124,7 +124,7 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     let plan = |key, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan("pfd", Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
     assert!(!plan("pfd", Scope::Variants(&[])).papers[0].variants.is_empty());
-    // Once for each control.
+    // Each experiment runs once per control.
     assert!(plan("pfd", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
     plan("pfd-extensions", Scope::Usual);
     plan("pfd-stress", Scope::Ablated);
@@ -150,7 +150,7 @@ fn round_trips_are_those_of_the_figures() {
         let text = std::fs::read_to_string(&path).unwrap();
         let suite = apportion_scenario::load(&text, &path, &[], &|path| std::fs::read(path)).unwrap();
         let scenario = &suite.points[0].scenario;
-        // Flows are in the order of their names, tcp.10 before tcp.2: the group has them in its own.
+        // Flows are sorted by name, tcp.10 before tcp.2; the group keeps its own order.
         attributes_of(scenario, &(0..10).collect::<Vec<_>>(), Attribute::Rtt).unwrap()
     };
     let sorted = |name: &str| {

@@ -1,4 +1,4 @@
-//! The experiments of probabilistic packet scheduling are all there, by the names that scripts rely on.
+//! All experiments of probabilistic packet scheduling exist, under the names that scripts rely on.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use apportion_reproduce::{Files, Paper, Plan, Scope};
 
 use crate::common::{self, check_names};
 
-/// Ids with the names of their metrics, in the order of the file.
+/// Ids with their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
     (
         "pps/fig4-onehop",
@@ -137,7 +137,7 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 
 #[test]
 fn every_experiment_says_what_its_mechanism_is_needed_for() {
-    // The sign of Fig. 11 does not show the mechanism, and what is refuted cannot.
+    // The sign of Fig. 11 does not depend on the mechanism, and refuted claims cannot show it.
     let silent: Vec<String> = paper()
         .content
         .experiments
@@ -151,8 +151,8 @@ fn every_experiment_says_what_its_mechanism_is_needed_for() {
 
 #[test]
 fn shares_sum_to_what_the_links_carry() {
-    // Table I: A + C + D on 0.9 Mb/s and A + B on 1.2 Mb/s; Table II: 1.8 and 1.2 Mb/s. A slip of a digit
-    // shows.
+    // Table I: A + C + D on 0.9 Mb/s and A + B on 1.2 Mb/s; Table II: 1.8 and 1.2 Mb/s. This detects a slip
+    // of a digit.
     let paper = paper();
     let value = |id: &str| {
         let experiment = paper.content.experiments.iter().find(|experiment| experiment.id == id).unwrap();
@@ -169,7 +169,7 @@ fn shares_sum_to_what_the_links_carry() {
 fn every_scenario_loads_as_it_is_and_with_the_mechanism_off() {
     let plan = |scope| Plan::new(vec![paper()], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan(Scope::Usual).papers[0].experiments.len(), EXPERIMENTS.len());
-    // Each has two controls: the ticket factor off, and a FIFO.
+    // Each experiment has two controls: the ticket factor off, and a FIFO.
     assert_eq!(plan(Scope::Ablated).papers[0].experiments.len(), 2 * EXPERIMENTS.len());
 }
 

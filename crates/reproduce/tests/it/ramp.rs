@@ -1,4 +1,4 @@
-//! The experiments of RAMP, of the paper and beyond it, are all there, by the names that scripts rely on.
+//! All experiments of RAMP, from the paper and beyond it, exist under the names that scripts rely on.
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_reproduce::{Plan, Scope};
@@ -6,7 +6,7 @@ use apportion_scenario::model::{Cbr, Scenario, Setting, Source, Transport};
 
 use crate::common::{check_names, folder, paper};
 
-/// Ids with the names of their metrics, in the order of the file.
+/// Ids with their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
     (
         "ramp/fig4-isolation",
@@ -125,7 +125,7 @@ fn every_scenario_loads_as_the_runs_and_variants_have_it() {
         |key: &str, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     for (key, experiments) in [("ramp", EXPERIMENTS), ("ramp-extensions", EXTENSIONS)] {
         assert_eq!(plan(key, Scope::Usual).papers[0].experiments.len(), experiments.len());
-        // All but what has no mechanism to switch off.
+        // All experiments but those without a mechanism to switch off.
         assert!(plan(key, Scope::Ablated).papers[0].experiments.len() >= 5);
     }
     assert!(!plan("ramp", Scope::Variants(&[])).papers[0].variants.is_empty());
@@ -136,7 +136,7 @@ fn every_scenario_of_stress_settings_loads_as_the_runs_have_it() {
     let plan =
         |scope| Plan::new(vec![paper("ramp-stress")], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     let experiments = plan(Scope::Usual).papers[0].experiments.len();
-    // Each has at least one mechanism to switch off, and a plan for each.
+    // Each experiment has at least one mechanism to switch off, and a plan for each.
     assert!(plan(Scope::Ablated).papers[0].experiments.len() >= experiments);
 }
 
@@ -150,11 +150,11 @@ fn scenario(name: &str) -> Scenario {
         .scenario
 }
 
-/// What the only flow has on the wire from its start and from each change on, in Mb/s, with the times.
+/// Rate of the only flow on the wire, in Mb/s, from its start and from each change on, with the times.
 fn rates(scenario: &Scenario) -> Vec<(Time, f64)> {
     let [flow] = &scenario.flows[..] else { panic!("one flow") };
     let Source::Cbr(Cbr { rate, packet, .. }) = flow.source else { panic!("a constant rate") };
-    // Over TCP a write is a full segment, which has 40 bytes of headers.
+    // Over TCP a write is a full segment with 40 bytes of headers.
     let wire = match &flow.transport {
         Transport::Tcp(tcp) => {
             assert_eq!(tcp.segment, packet);
@@ -191,6 +191,6 @@ fn six_segments_fit_into_the_bottleneck_and_its_rate_changes_every_30_s() {
     let times: Vec<_> = scenario.changes.iter().map(|change| change.at).collect();
     assert_eq!(times, [30, 60, 90, 120].map(Time::from_secs));
     assert_eq!(scenario.stop, Time::from_secs(150));
-    // The controller's samples are seen one by one.
+    // The samples resolve those of the controller.
     assert_eq!(scenario.sample, Span::from_millis(10));
 }

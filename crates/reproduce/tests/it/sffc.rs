@@ -1,4 +1,4 @@
-//! The experiments of soft fair flow control are all there, by the names that scripts rely on.
+//! All experiments of soft fair flow control exist, under the names that scripts rely on.
 
 use apportion_core::units::Time;
 use apportion_reproduce::{Plan, Scope};
@@ -6,7 +6,7 @@ use apportion_scenario::model::Scenario;
 
 use crate::common::{check_names, folder, paper};
 
-/// Ids with the names of their metrics, in the order of the file.
+/// Ids with their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[
     ("sffc/fig2", &["cbr_final_throughput_mbps", "cbr_measured_mbps/link1_2_3"]),
     (
@@ -95,9 +95,9 @@ fn scenario(name: &str, set: &[(&str, &str)]) -> Scenario {
         .scenario
 }
 
-/// What flows are due in Mb/s, those of a group one after another.
+/// Entitlements of the flows of a group in Mb/s, in their order.
 fn due(scenario: &Scenario, group: &str) -> Vec<f64> {
-    // From the time when all have started.
+    // From the time at which all have started.
     let all = scenario.entitlements_between(Time::from_secs(1), scenario.stop).unwrap();
     let flows = scenario.flows.iter().zip(all);
     let members = flows.filter(|(flow, _)| flow.name == group || flow.name.starts_with(&format!("{group}.")));
@@ -115,7 +115,7 @@ fn flows_are_due_what_the_text_computes() {
     // 1 Mb/s at the end of the chain leaves 9 on each hop.
     let chain = scenario("chain.toml", &[]);
     assert_eq!((due(&chain, "tcp"), due(&chain, "udp")), (vec![1.8; 45], vec![1.0]));
-    // The third link has 1 Mb/s for each of six flows; what that leaves of the others is their TCP flows'.
+    // The third link gives 1 Mb/s to each of six flows; the rest of the other links is for their TCP flows.
     let waste = scenario("waste.toml", &[]);
     let tcp = ["tcp1", "tcp2", "tcp3"].map(|group| due(&waste, group));
     assert_eq!(tcp, [vec![3.0; 3], vec![1.75; 4], vec![1.0; 5]]);
@@ -123,8 +123,9 @@ fn flows_are_due_what_the_text_computes() {
 
 #[test]
 fn the_datagrams_of_fig_2_are_due_less_on_each_link() {
-    // One link as it is, the others too fast to matter: 10 / 4, 8 / 5 and 6 / 6 (section 2). What one link gives
-    // and the next does not is wasted, 1.5 Mb/s in all; the paper's formula has the sign reversed.
+    // One link at its rate, the others too fast to matter: 10 / 4, 8 / 5 and 6 / 6 (section 2). Bandwidth
+    // that one link allocates and the next cannot carry is wasted, 1.5 Mb/s in all; the paper's formula has
+    // the sign reversed.
     let rates = ["link.hop1.rate", "link.hop2.rate", "link.hop3.rate"];
     for (kept, share) in rates.iter().zip([2.5, 1.6, 1.0]) {
         let fast: Vec<_> = rates.iter().filter(|rate| *rate != kept).map(|rate| (*rate, "100Mbit")).collect();

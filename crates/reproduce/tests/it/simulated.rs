@@ -1,4 +1,4 @@
-//! Simulating what tests plan.
+//! Simulations of planned runs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,7 +6,7 @@ use apportion_reproduce::{Plan, Results};
 use apportion_sim::Job;
 use apportion_sim::replicate::replicate;
 
-/// The results of a plan in the simulator.
+/// Simulates a plan.
 pub fn results(plan: &Plan, seeds: u64) -> Results {
     let job = |(scenario, seed)| Job::new(scenario, seed);
     let jobs: Vec<Job<'_>> = plan.replications(seeds).map(job).collect();

@@ -4,7 +4,7 @@ use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, expect, judge};
 
 use crate::simulated;
 
-/// Two flows of 1 Mb/s, one that is swept and a short file, on a link with room for all.
+/// Two flows of 1 Mb/s, a swept flow and a short file, on a link with room for all.
 const SCENARIO: &str = r#"
 seed = 1
 stop = "20s"
@@ -72,7 +72,7 @@ fn plan(head: &str, measures: &[&str]) -> Result<Plan, Problems> {
     Plan::new(vec![paper], &[], Scope::Usual)
 }
 
-/// What the measures give.
+/// Values of the measures.
 fn measured(measures: &[&str]) -> Vec<Vec<f64>> {
     let plan = plan(HEAD, measures).unwrap();
     let results = simulated::results(&plan, 1);
@@ -80,12 +80,12 @@ fn measured(measures: &[&str]) -> Vec<Vec<f64>> {
     judge(&plan, &results).iter().map(numbers).collect()
 }
 
-/// Within what a packet more or less makes.
+/// Whether the values agree within a packet more or less.
 fn close(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.005)
 }
 
-/// Without the line, which a test of its own looks at.
+/// Message without its line number, which has its own test.
 fn without_line(message: &str) -> String {
     let (before, after) = message.split_once("expect.toml:").unwrap();
     format!("{before}expect.toml{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
@@ -155,7 +155,7 @@ fn runs_that_differ_are_distinguished_from_those_that_do_not() {
         r#"{ kind = "differing", runs = ["main", "main"] }"#,
         r#"{ kind = "differing", runs = ["main", "quiet"] }"#,
     ]);
-    // Two flows fall silent for 10 intervals, the first of which still sees a packet that was under way.
+    // Two flows are silent for 10 intervals; the first interval still has a packet that was in flight.
     assert_eq!(found[0], [0.0]);
     assert!((18.0..=20.0).contains(&found[1][0]), "{found:?}");
 }

@@ -6,8 +6,8 @@ use tempfile::TempDir;
 
 use crate::simulated;
 
-/// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
-/// a link of 1 Mb/s that asks for 2.
+/// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which drops nothing, and a flow over a link of
+/// 1 Mb/s that asks for 2.
 const SCENARIO: &str = r#"
 seed = 3
 stop = "10s"
@@ -83,13 +83,13 @@ impl Toy {
         judge(&plan, &results)
     }
 
-    /// With variants appended to the file.
+    /// Appends variants to the file.
     fn with(mut self, variants: &str) -> Self {
         self.text.push_str(variants);
         self
     }
 
-    /// The one message, without the folder.
+    /// The only message, without the folder.
     fn error(&self) -> String {
         let Problems(lines) = self.plan(false).unwrap_err();
         assert_eq!(lines.len(), 1, "{lines:?}");
@@ -105,7 +105,7 @@ fn close(measured: &[f64], expected: &[f64]) -> bool {
     measured.len() == expected.len() && measured.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.02)
 }
 
-/// Without the line, which a test of its own looks at.
+/// Message without its line number, which has its own test.
 fn without_line(message: &str) -> String {
     let (before, after) = message.split_once("expect.toml:").unwrap();
     format!("{before}expect.toml{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
@@ -159,7 +159,7 @@ measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
         &[3.0],
         // (1 · 1 + 2 · 2) / (1 + 4).
         &[1.0],
-        // From 5 s on it is at 1 Mb/s, 2 s after 3 s.
+        // From 5 s on, 2 s after 3 s, it is at 1 Mb/s.
         &[2.0],
         // There and back 10 ms for both: 10 (1 + 2) / (100 + 100).
         &[0.15],
@@ -171,7 +171,7 @@ measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
     for (claim, expected) in claims.iter().zip(expected) {
         assert!(close(&measured(claim), expected), "{}: {:?}", claim.metric.name, measured(claim));
     }
-    // What is due, also in the run that changes; not when something settles.
+    // The ideal is known, also in the run that changes; not for a settling time.
     let ideal = |k: usize| claims[k].elements[0].ideal;
     let of_all: Vec<_> = claims[0].elements.iter().map(|element| element.ideal).collect();
     assert_eq!(of_all, [Some(1.0), Some(1.5), Some(1.0)]);
@@ -279,7 +279,7 @@ fn runs_that_are_the_same_are_executed_once() {
     toy.text += &(again
         + &metric("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\" , as = \"sum\" }"));
     assert_eq!(toy.plan(false).unwrap().runs().len(), 2);
-    // Switched off, one of them is another, and there are still two.
+    // With a mechanism switched off one run is replaced, and there are still two.
     assert_eq!(toy.plan(true).unwrap().runs().len(), 2);
 }
 
@@ -360,7 +360,7 @@ value = [1, 2, 1]
 measure = { kind = "throughput", of = ["u", "greedy"], run = "steady" }"#,
 );
 
-/// The narrow link of twice the width, and UDP flows that send packets of half the size.
+/// The narrow link at twice the rate, and UDP flows with packets of half the size.
 const VARIANTS: &str = r#"
 [[column]]
 title = "rms"
@@ -414,8 +414,8 @@ fn the_table_of_variants_has_the_worked_errors() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .filter_map(|line| line["column"].is_string().then(|| line["measured"].as_f64().unwrap()))
         .collect();
-    // As they are: 1, 2, 1 as published and as due. Wide: 1, 2, 2 of 1, 2, 1, √(1/3) = 0.577, as due. Half:
-    // 0.5, 0.5, 0.5 of 1, 2, 1, √((0.25 + 0.5625 + 0.25) / 3) = 0.595, as due.
+    // Unchanged: 1, 2, 1 as published and as entitled. Wide: 1, 2, 2 of 1, 2, 1, √(1/3) = 0.577, as entitled.
+    // Half: 0.5, 0.5, 0.5 of 1, 2, 1, √((0.25 + 0.5625 + 0.25) / 3) = 0.595, as entitled.
     let expected = [0.0, 0.0, 0.0, 1.0 / 3.0_f64.sqrt(), 0.0, 0.0, (1.0625_f64 / 3.0).sqrt(), 0.0, 0.0];
     assert!(close(&values, &expected), "{values:?}");
     let markdown = table.markdown();
