@@ -1,7 +1,7 @@
-//! Child processes of a test. They end with it, however it ends, and each wait for them has an end.
+//! Child processes of a test. They end with the test, however it ends, and each wait for them has a limit.
 //!
-//! A child is killed and reaped when its guard is dropped, also by a panic; and the kernel kills it when the thread that started it
-//! ends, also when the test program itself is killed.
+//! A child is killed and reaped when its guard is dropped, also by a panic. The kernel kills it when the
+//! thread that started it ends, even if the test program itself is killed.
 #![expect(clippy::disallowed_methods, reason = "what is waited for is another process, in real time")]
 
 use std::env;
@@ -20,18 +20,20 @@ use nix::unistd::Pid;
 
 use crate::skip::CASE;
 
-/// Sets the limit, in seconds, where two minutes are too few.
+/// Environment variable with the limit in seconds, where two minutes are too few.
 pub const LIMIT: &str = "APPORTION_TEST_LIMIT";
-/// How often it is looked whether a child has ended.
+/// Interval of checks whether a child has ended.
 const STEP_MS: u16 = 5;
-/// What is read at most of a child that has ended: more than a pipe holds, since another process may write to it all the time.
+/// Maximum number of bytes read from an ended child: more than a pipe holds, since another process may keep
+/// writing to it.
 const REST: usize = 2 << 20;
 
-/// How long a test may take, and each wait for a child: 120 s. In a case of [`processes`](crate::processes), which is itself waited for, a
-/// wait takes three quarters of that, so that what hangs is named before the case is ended.
+/// Maximum duration of a test, and of each wait for a child: 120 s. In a case of
+/// [`processes`](crate::processes), which is itself waited for, a wait takes three quarters of that, so that
+/// the hanging child is named before the case is ended.
 ///
 /// # Panics
-/// If the limit in the environment is no number.
+/// The limit in the environment is no number.
 #[must_use]
 pub fn limit() -> Duration {
     let seconds = env::var(LIMIT).map_or(120, |text| {
@@ -42,20 +44,21 @@ pub fn limit() -> Duration {
     if env::var_os(CASE).is_some() { limit * 3 / 4 } else { limit }
 }
 
-/// A child that runs. When dropped, or too late, it is killed and reaped, with the process group that it leads, if it leads one.
+/// A running child. When dropped, or too late, it is killed and reaped, with the process group that it leads,
+/// if any.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     name: String,
-    /// Read when it has ended.
+    /// Status, once it has ended and was read.
     status: Option<ExitStatus>,
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts a child.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// The child cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
         let name = named(command);
@@ -64,22 +67,22 @@ impl Running {
         Self { child, name, status: None }
     }
 
-    /// Its process.
+    /// Process id of the child.
     #[must_use]
     pub fn id(&self) -> Pid {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Sends a signal to it alone.
+    /// Sends a signal to the child alone.
     ///
     /// # Panics
-    /// If it was reaped, or belongs to another user.
+    /// The child was reaped, or belongs to another user.
     pub fn signal(&self, signal: Signal) {
         assert!(self.status.is_none(), "{} has ended", self.name);
         kill(self.id(), signal).unwrap_or_else(|error| panic!("{}: {error}", self.name));
     }
 
-    /// Kills it alone, and says how it ended.
+    /// Kills the child alone. Returns its status.
     pub fn kill(&mut self) -> ExitStatus {
         if self.status.is_none() {
             let _ = kill(self.id(), Signal::SIGKILL);
@@ -87,17 +90,17 @@ impl Running {
         self.read_status()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the child has ended by itself.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         self.status.is_some() || !matches!(waitid(Id::Pid(self.id()), flags), Ok(WaitStatus::StillAlive))
     }
 
-    /// Waits until it ends. What is left of its group stays.
+    /// Waits until the child ends. The rest of its group stays.
     ///
     /// # Panics
-    /// If that takes longer than the limit.
+    /// The wait exceeds the limit.
     pub fn wait(&mut self) -> ExitStatus {
         let end = Instant::now() + limit();
         while !self.has_ended() {
@@ -107,10 +110,11 @@ impl Running {
         self.read_status()
     }
 
-    /// Waits until it ends, and takes what it said to the pipes that it was given. Others that still hold them are not waited for.
+    /// Waits until the child ends, and takes its output from its pipes. Does not wait for other processes
+    /// that hold them.
     ///
     /// # Panics
-    /// If that takes longer than the limit.
+    /// The wait exceeds the limit.
     #[must_use]
     pub fn output(self) -> Output {
         let late = Late(&self.name, limit()).to_string();
@@ -119,10 +123,10 @@ impl Running {
         output
     }
 
-    /// The same, and whether it ended within `limit` by itself; it is killed then.
+    /// Like [`Self::output`], with whether the child ended within `limit` by itself; otherwise it is killed.
     ///
     /// # Panics
-    /// If a pipe cannot be read.
+    /// A pipe cannot be read.
     #[must_use]
     pub fn output_within(mut self, limit: Duration) -> (Output, bool) {
         let (mut stdout, mut stderr) =
@@ -138,26 +142,26 @@ impl Running {
             stderr.read(REST);
             wait_for(&[stdout.as_poll(), stderr.as_poll()], STEP_MS);
         };
-        // First, so that nothing of its group writes any more.
+        // First, so that nothing in its group writes any more.
         let status = self.reap();
         stdout.read(REST);
         stderr.read(REST);
         (Output { status, stdout: stdout.said, stderr: stderr.said }, ended)
     }
 
-    /// The pipe to its standard input.
+    /// Pipe to the standard input.
     ///
     /// # Panics
-    /// If it has none, or it was taken.
+    /// There is no such pipe, or it was taken.
     #[must_use]
     pub fn stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap_or_else(|| panic!("{}: no pipe to its standard input", self.name))
     }
 
-    /// The pipe from its standard output.
+    /// Pipe from the standard output.
     ///
     /// # Panics
-    /// If it has none, or it was taken.
+    /// There is no such pipe, or it was taken.
     #[must_use]
     pub fn stdout(&mut self) -> Limited<ChildStdout> {
         let pipe = self.child.stdout.take();
@@ -165,10 +169,10 @@ impl Running {
         Limited::new(pipe, &self.name)
     }
 
-    /// The pipe from its standard error.
+    /// Pipe from the standard error.
     ///
     /// # Panics
-    /// If it has none, or it was taken.
+    /// There is no such pipe, or it was taken.
     #[must_use]
     pub fn stderr(&mut self) -> Limited<ChildStderr> {
         let pipe = self.child.stderr.take();
@@ -176,17 +180,18 @@ impl Running {
         Limited::new(pipe, &self.name)
     }
 
-    /// Kills what is left of it and of the group that it leads, and reads its status.
+    /// Kills the rest of the child and of the group that it leads, and reads its status.
     fn reap(&mut self) -> ExitStatus {
         if self.status.is_none() {
-            // As long as it is not reaped, its number is its own. There is no such group unless it leads it.
+            // The process id is valid until the child is reaped. No such group exists unless the child leads
+            // it.
             let _ = killpg(self.id(), Signal::SIGKILL);
             let _ = kill(self.id(), Signal::SIGKILL);
         }
         self.read_status()
     }
 
-    /// Of a child that has ended, or ends at once.
+    /// Reads the status of a child that has ended, or ends at once.
     fn read_status(&mut self) -> ExitStatus {
         if let Some(status) = self.status {
             return status;
@@ -202,16 +207,16 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command to its end, without input: its status, and what it said.
+/// Runs a command to its end, without input. Returns its status and output.
 ///
 /// # Panics
-/// If it cannot be started, or takes longer than the limit.
+/// The command cannot be started, or exceeds the limit.
 #[must_use]
 pub fn output(command: &mut Command) -> Output {
     Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())).output()
 }
 
-/// A pipe from a child, which is read for no longer than the limit.
+/// A pipe from a child, read for no longer than the limit.
 #[derive(Debug)]
 pub struct Limited<P> {
     pipe: P,
@@ -236,7 +241,7 @@ impl<P: Read + AsFd> Read for Limited<P> {
     }
 }
 
-/// What came through a pipe that may be held by others.
+/// Output through a pipe that other processes may hold.
 struct Pipe<P> {
     pipe: Option<P>,
     said: Vec<u8>,
@@ -246,17 +251,17 @@ impl<P: Read + AsFd> Pipe<P> {
     fn of(pipe: Option<P>) -> Self {
         if let Some(pipe) = &pipe {
             let flags = fcntl(pipe, FcntlArg::F_GETFL).map_or(OFlag::empty(), OFlag::from_bits_retain);
-            // A read that waits for the end of the pipe has no limit.
+            // A blocking read until the end of the pipe has no limit.
             fcntl(pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))
                 .unwrap_or_else(|error| panic!("a pipe: {error}"));
         }
         Self { pipe, said: Vec::new() }
     }
 
-    /// Reads what is there, up to `most` bytes.
+    /// Reads the available bytes, up to `most`.
     fn read(&mut self, most: usize) {
         let Some(pipe) = &mut self.pipe else { return };
-        // It ends also where nothing is there for now; what came before is kept.
+        // The read also ends where nothing is available for now; earlier bytes are kept.
         match pipe.take(most as u64).read_to_end(&mut self.said) {
             Ok(length) if length < most => self.pipe = None,
             Ok(_) => (),
@@ -270,13 +275,13 @@ impl<P: Read + AsFd> Pipe<P> {
     }
 }
 
-/// Waits until one of these is readable or at its end, for so many milliseconds at most.
+/// Waits until one of these is readable or at its end, for at most `ms` milliseconds.
 fn wait_for(watched: &[Option<PollFd<'_>>], ms: u16) -> bool {
     let mut watched: Vec<PollFd<'_>> = watched.iter().flatten().cloned().collect();
     poll(&mut watched, PollTimeout::from(ms)).is_ok_and(|ready| ready > 0)
 }
 
-/// What took too long.
+/// The message for a wait that took too long.
 struct Late<'a>(&'a str, Duration);
 
 impl fmt::Display for Late<'_> {
@@ -285,7 +290,7 @@ impl fmt::Display for Late<'_> {
     }
 }
 
-/// The file name of the program and the arguments of a command.
+/// File name of the program and arguments of a command.
 fn named(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program());

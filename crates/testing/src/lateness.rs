@@ -1,8 +1,8 @@
 //! Whether the machine has time for tests that judge rates and times.
 //!
-//! A thread sleeps for a millisecond again and again, and sums up how late it wakes. What is so late delays the gateways, senders and
-//! receivers of a test as much. Those of them that need a core for longer wait for it also where a thread that sleeps wakes in time: where
-//! no core is idle.
+//! A thread repeatedly sleeps for a millisecond, and sums up how late it wakes. The gateways, senders and
+//! receivers of a test are as late. Those that need a core for longer wait for it even if a sleeping thread
+//! wakes in time: when no core is idle.
 #![expect(clippy::disallowed_methods, reason = "how late threads wake is a matter of real time")]
 
 use std::fmt;
@@ -13,23 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the thread sleeps.
+/// Length of a sleep.
 const SLEEP: Duration = Duration::from_millis(1);
-/// Timers of an idle machine are late by up to a tenth of it.
+/// Lateness not counted. Timers of an idle machine are late by up to a tenth of it.
 const GRACE: Duration = Duration::from_millis(1);
-/// A machine that is later than either is busy. An idle one with one case at a time reaches a tenth of the first, and 6 ms.
+/// Limits of mean and maximum lateness, above which a machine is busy. An idle machine with one case at a
+/// time reaches a tenth of the first, and 6 ms.
 const BUSY: (f64, Duration) = (0.02, Duration::from_millis(20));
-/// A machine whose cores are idle for less of the time is busy.
+/// Minimum idle fraction of the cores' time, below which a machine is busy.
 const LEAST_IDLE: f64 = 0.1;
 
-/// How late threads woke, and how idle the machine was.
+/// Lateness of threads, and idleness of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
-    /// The part of the time that passed beyond [`GRACE`] before the thread woke.
+    /// Fraction of the time that passed beyond [`GRACE`] before the thread woke.
     share: f64,
-    /// The longest time beyond what it slept for.
+    /// Maximum time beyond the sleep.
     worst: Duration,
-    /// The part of the time of all cores in which nothing ran.
+    /// Fraction of the time of all cores in which nothing ran.
     idle: f64,
 }
 
@@ -54,7 +55,7 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// The thread.
+/// The sleeping thread.
 #[derive(Debug)]
 pub struct Watch {
     ends: Arc<AtomicBool>,
@@ -62,7 +63,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on it is seen how late threads wake.
+    /// Starts to measure.
     #[must_use]
     pub fn start() -> Self {
         let ends = Arc::new(AtomicBool::new(false));
@@ -73,7 +74,7 @@ impl Watch {
         Self { ends, thread }
     }
 
-    /// How late threads woke since it was started.
+    /// Lateness since the start.
     #[must_use]
     pub fn end(self) -> Lateness {
         self.ends.store(true, Ordering::Relaxed);
@@ -95,7 +96,7 @@ fn until(ends: &AtomicBool) -> Lateness {
     Lateness { share, worst, idle: Cores::now().idle_since(before) }
 }
 
-/// Ticks of all cores since the machine was started.
+/// Ticks of all cores since boot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cores {
     idle: u64,
@@ -103,10 +104,10 @@ struct Cores {
 }
 
 impl Cores {
-    /// Zeros where the system does not tell.
+    /// Reads the ticks; zeros where the system does not tell.
     fn now() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is in the first (proc_stat(5)).
+        // user, nice, system, idle, iowait, irq, softirq, steal; the first includes guests (proc_stat(5)).
         let ticks =
             stat.lines().next().into_iter().flat_map(|line| line.split_ascii_whitespace().skip(1).take(8));
         let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();

@@ -1,13 +1,13 @@
-//! What tests of several crates of this workspace share.
+//! Helpers shared by the tests of several crates of this workspace.
 //!
 //! | module | for |
 //! |---|---|
-//! | `child` | child processes: they end with the test, and waits for them have an end |
+//! | `child` | child processes: they end with the test, and waits for them have a limit |
 //! | `lateness` | whether the machine is too busy for tests that judge rates and times |
 //! | [`net`] | scenarios of a few lines |
-//! | `processes` | tests that each run in a process of their own |
-//! | [`properties`] | property tests: how many cases they draw |
-//! | [`skip`] | tests that are skipped: what is missing, and the package that brings it |
+//! | `processes` | tests that each run in their own process |
+//! | [`properties`] | property tests: their number of cases |
+//! | [`skip`] | skipped tests: the missing program, and its package |
 //!
 //! The feature `namespaces` brings `child`, `lateness` and `processes`, which need Linux.
 

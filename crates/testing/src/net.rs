@@ -8,10 +8,10 @@
 //! [defaults.flow] jitter = 0s
 //! ```
 //!
-//! Entries are TOML with commas between them, in which words need no quotes unless they have spaces. A line goes on in
-//! the next one after a comma at its end. The seed is 1 where a text has none. TOML itself is read as it is.
+//! Entries are TOML separated by commas; words need quotes only if they have spaces. A comma at the end of a
+//! line continues it. The default seed is 1. TOML itself is read unchanged.
 
-/// The scenario of a text, in TOML.
+/// Converts a text to a scenario in TOML.
 #[must_use]
 pub fn net(text: &str) -> String {
     let mut toml = if text.contains("seed =") { String::new() } else { "seed = 1\n".to_owned() };
@@ -38,7 +38,7 @@ pub fn net(text: &str) -> String {
     toml
 }
 
-/// The lines of a text that are not empty, each with those in which it goes on, without comments.
+/// Non-empty lines of a text without comments, each joined with its continuations.
 fn whole_lines(text: &str) -> Vec<String> {
     let (mut lines, mut goes_on) = (Vec::<String>::new(), false);
     for line in text.lines() {
@@ -57,7 +57,7 @@ fn whole_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Entries, each in a line of its own: words that are neither keys nor numbers get quotes.
+/// Entries, one per line: words that are neither keys nor numbers get quotes.
 fn entries(text: &str) -> String {
     let (mut toml, mut depth, mut rest) = (String::new(), 0, text);
     let is_word = |c: char| c.is_alphanumeric() || "._%+-/".contains(c);

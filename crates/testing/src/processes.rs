@@ -1,15 +1,15 @@
-//! Tests that each run in a process of their own: this program, executed again.
+//! Tests that each run in their own process: this program, executed again.
 //!
-//! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed
-//! is what libtest prints, with `--show-output` also what tests say that pass. Tests are skipped, with the reason, only where the system
-//! forbids user namespaces.
+//! A process can enter a user namespace only while it has a single thread, and cannot leave it. The output is
+//! that of libtest; `--show-output` adds the output of passing tests. Tests are skipped, with the reason,
+//! only where the system forbids user namespaces.
 //!
-//! A case that [judges rates or times](judge_by_time) and fails while the machine is [busy](Lateness::is_busy) runs again when all others
-//! have ended, up to [`TRIES`] times; if the machine is still busy it is skipped, except where `APPORTION_REAL_TIME` is set. Nothing else
-//! that fails runs again.
+//! A case that [judges rates or times](judge_by_time) and fails while the machine is
+//! [busy](Lateness::is_busy) runs again when all others have ended, up to `TRIES` times. If the machine is
+//! still busy it is skipped, except where `APPORTION_REAL_TIME` is set. Other failed cases do not run again.
 //!
-//! The process of a case leads a process group, which is killed when the case has ended, however it did, or has taken too long. What else
-//! holds its output is not waited for.
+//! The process of a case leads a process group, which is killed when the case has ended in any way, or has
+//! taken too long. Other processes that hold its output are not waited for.
 #![expect(clippy::print_stdout, reason = "this is the test's main")]
 #![expect(clippy::disallowed_methods, reason = "how long a case takes is real time")]
 
@@ -30,16 +30,16 @@ use crate::lateness::{Lateness, Watch};
 
 use crate::skip;
 
-/// The status of a process that the system does not let into a user namespace.
+/// Exit status where the system does not allow user namespaces.
 const SKIPPED: u8 = 77;
-/// The status of a case that judges rates or times and fails (EX_TEMPFAIL of sysexits.h).
+/// Exit status of a failed case that judges rates or times (EX_TEMPFAIL of sysexits.h).
 const TIMED: u8 = 75;
-/// How often such a case runs, alone, after it failed on a busy machine.
+/// Number of times that such a case runs, alone, after it failed on a busy machine.
 const TRIES: usize = 3;
-/// Those that are run by `--ignored` measure, and take as many times longer at most.
+/// Factor on the limit for the measurements that `--ignored` runs.
 const MEASURING: u32 = 5;
 
-/// A test's name, and the test.
+/// Name and function of a test.
 pub type Case = (&'static str, fn());
 
 /// Lists functions with their names.
@@ -55,7 +55,7 @@ pub use crate::skip::CASE;
 /// Whether the case of this process judges rates or times.
 static IS_TIMED: AtomicBool = AtomicBool::new(false);
 
-/// The calling case judges rates or times: if it fails on a busy machine, it may run again.
+/// Declares that the calling case judges rates or times: if it fails on a busy machine, it may run again.
 pub fn judge_by_time() {
     IS_TIMED.store(true, Ordering::Relaxed);
 }
@@ -63,37 +63,37 @@ pub fn judge_by_time() {
 /// Enters user, network and mount namespaces, or ends the process with a reason to skip the test.
 ///
 /// # Panics
-/// If it is the test's fault that it cannot.
+/// Entering fails by the test's own fault.
 pub fn enter_as(identity: Identity) {
     if let Err(error) = enter_user_namespace(Isolation { identity, network: true, mounts: true }) {
-        // These are not the system's doing.
+        // The test, not the system, causes these.
         assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
         skip::because(error);
         exit(SKIPPED.into());
     }
 }
 
-/// The same as root inside.
+/// Like [`enter_as`], with root inside.
 ///
 /// # Panics
-/// As [`enter_as`].
+/// Like [`enter_as`].
 pub fn enter() {
     enter_as(Identity::Root);
 }
 
-/// This program once more, for `part` of a test, with pipes to talk by.
+/// Command of this program for `part` of a test, with pipes to communicate.
 ///
 /// # Panics
-/// If it cannot be started.
+/// The program cannot be started.
 #[must_use]
 pub fn part(part: &str) -> Running {
     Running::start(this_program().env(CASE, part).stdin(Stdio::piped()).stdout(Stdio::piped()))
 }
 
-/// This program once more, with its arguments still to give, and as if nobody had started it for a case.
+/// Command of this program without arguments yet, in an environment without a case.
 ///
 /// # Panics
-/// Without `/proc`.
+/// `/proc` is missing.
 #[must_use]
 pub fn this_program() -> Command {
     let path = env::current_exe().unwrap_or_else(|error| panic!("this program: {error}"));
@@ -102,20 +102,20 @@ pub fn this_program() -> Command {
     command
 }
 
-/// Runs the case that the environment names, or else what the arguments ask for, each in a process of its
-/// own.
+/// Runs the case that the environment names, or else those that the arguments select, each in its own
+/// process.
 ///
 /// # Panics
-/// If the environment names a case that there is not.
+/// The environment names an unknown case.
 #[must_use]
 pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
     run_main(cases, &[], parts)
 }
 
-/// The same; those of `ignored` only run by `--ignored`, and then alone and one after another, since they measure.
+/// Like [`main`]. The cases of `ignored` run only by `--ignored`, one at a time, since they measure.
 ///
 /// # Panics
-/// As [`main`].
+/// Like [`main`].
 #[must_use]
 pub fn main_with_ignored(cases: &[Case], ignored: &[Case]) -> ExitCode {
     run_main(cases, ignored, &[])
@@ -142,7 +142,7 @@ fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
             run(&chosen, 1, MEASURING * limit(), &arguments)
         };
     }
-    // They wait most of the time: of 4 min of the cases of a gateway 23 s are of a processor.
+    // Cases mostly wait: 4 min of a gateway's cases take 23 s of CPU time.
     let at_once = 4 * thread::available_parallelism().map_or(1, NonZero::get);
     run(&chosen, arguments.threads.map_or(at_once, NonZero::get), limit(), &arguments)
 }
@@ -190,12 +190,12 @@ fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments)
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How the process of a case ended.
+/// Outcome of a case's process.
 struct Outcome {
     name: &'static str,
     status: ExitStatus,
     said: String,
-    /// The limit that it did not keep.
+    /// The limit that it exceeded.
     late: Option<Duration>,
     took: Duration,
     lateness: Lateness,
@@ -234,7 +234,7 @@ impl Outcome {
         self.status.code() == Some(SKIPPED.into())
     }
 
-    /// Whether it failed because of the machine, as far as can be known.
+    /// Whether the case failed because of the machine, as far as can be known.
     fn was_busy(&self) -> bool {
         let is_timed = self.late.is_none() && self.status.code() == Some(TIMED.into());
         is_timed && self.lateness.is_busy() && !skip::judges_by_the_clock()
@@ -244,7 +244,7 @@ impl Outcome {
         self.late.is_some() || !(self.status.success() || self.is_skipped() || self.was_busy())
     }
 
-    /// One line, and all that a case said that passed if that is to be shown; else what it did not test.
+    /// Prints one line, with all output of a passed case if wanted; else what it did not test.
     fn print(&self, arguments: &Arguments) {
         let Self { name, said, took, .. } = self;
         let time = if arguments.has("--report-time") {
@@ -272,18 +272,18 @@ impl Outcome {
     }
 }
 
-/// What the arguments ask for, as libtest takes them.
+/// Selection by the arguments, with the flags of libtest.
 #[derive(Default)]
 struct Arguments {
     filters: Vec<String>,
     skipped: Vec<String>,
     flags: Vec<String>,
-    /// Cases that run at once. Default: four times the number of cores.
+    /// Number of cases that run at once. Default: four times the number of cores.
     threads: Option<NonZero<usize>>,
 }
 
 impl Arguments {
-    /// Flags with values that mean nothing here are left out.
+    /// Drops flags, with their values, that have no meaning here.
     fn sort(arguments: impl Iterator<Item = String>) -> Self {
         let mut sorted = Self {
             threads: env::var("RUST_TEST_THREADS").ok().map(|count| threads(&count)),
@@ -303,7 +303,7 @@ impl Arguments {
                 _ => sorted.filters.push(argument),
             }
         }
-        // Beside each other they would disturb what the clock judges.
+        // Running side by side, they would disturb each other's times.
         if skip::judges_by_the_clock() {
             sorted.threads = Some(NonZero::<usize>::MIN);
         }
@@ -322,7 +322,7 @@ impl Arguments {
     }
 }
 
-/// How many cases are to run at once; ends the program where this is no such number.
+/// Parses the number of cases that run at once; ends the program if it is invalid.
 fn threads(count: &str) -> NonZero<usize> {
     count.parse().unwrap_or_else(|_| {
         println!("`{count}` tests cannot run at once; write for example 4");

@@ -1,17 +1,17 @@
-//! How many cases the property tests of this workspace draw.
+//! Number of cases that the property tests of this workspace draw.
 
 mod multiplier {
-    // `apportion-laws` reads the same variable, and is published, so that it cannot depend on this crate.
+    // `apportion-laws` reads the same variable. It is published, so it cannot depend on this crate.
     include!("../../laws/src/multiplier.rs");
 }
 
 use proptest::test_runner::Config;
 
-/// A property of `cases` cases, times the environment variable `APPORTION_CASES`. Nothing is kept of a case that fails:
-/// it becomes a test of its own.
+/// Configuration for `cases` cases, times the environment variable `APPORTION_CASES`. Failed cases are not
+/// recorded: each becomes a test.
 ///
 /// # Panics
-/// If the variable is no positive integer.
+/// The variable is no positive integer.
 #[must_use]
 pub fn cases(cases: u32) -> Config {
     many(cases, multiplier::multiplier())
@@ -21,7 +21,7 @@ fn many(cases: u32, times: u32) -> Config {
     let default = Config::default();
     Config {
         cases: cases.saturating_mul(times),
-        // More cases refuse more inputs.
+        // More cases reject more inputs.
         max_local_rejects: default.max_local_rejects.saturating_mul(times),
         max_global_rejects: default.max_global_rejects.saturating_mul(times),
         failure_persistence: None,

@@ -1,7 +1,7 @@
-//! Tests that are skipped: one line each, which names what is missing and how to get it.
+//! Skipped tests: one line each, with what is missing and how to get it.
 //!
-//! libtest hides what passing tests print, so each line is also appended to the file that `APPORTION_SKIPPED` names (`.cargo/config.toml`),
-//! which scripts list at their end.
+//! libtest hides the output of passing tests, so each line is also appended to the file that
+//! `APPORTION_SKIPPED` names (`.cargo/config.toml`). Scripts list that file at their end.
 #![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 use std::env;
@@ -11,31 +11,31 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// What a line begins with.
+/// Start of a line.
 pub const BEGIN: &str = "skipped: ";
-/// Names the file that each line is appended to.
+/// Environment variable with the file that lines are appended to.
 pub const FILE: &str = "APPORTION_SKIPPED";
-/// Set where nothing else runs.
+/// Set on a machine where nothing else runs.
 const REAL_TIME: &str = "APPORTION_REAL_TIME";
-/// Names the test, or the part of one, in a program that runs each of them in a process of its own.
+/// Environment variable with the test, or part of a test, in a program that runs each in its own process.
 pub const CASE: &str = "APPORTION_NAMESPACE_CASE";
 
-/// Packages of Debian that are not called as the program that they bring.
+/// Debian packages whose name differs from the program's.
 const PACKAGES: [(&str, &str); 4] =
     [("cc", "gcc"), ("nginx", "nginx-light"), ("nft", "nftables"), ("promtool", "prometheus")];
 
-/// Says that the calling test is skipped, and why: what it lacks, and what to do.
+/// Reports that the calling test is skipped, and why: what is missing, and what to do.
 pub fn because(reason: impl Display) {
     say(&reason.to_string());
 }
 
-/// The same of a case that failed because the machine was busy.
+/// Like [`because`], for a case that failed because the machine was busy.
 #[cfg(feature = "namespaces")]
 pub(crate) fn busy(case: &str, lateness: &crate::lateness::Lateness) {
     say_of(case, &format!("it failed on a busy machine: {lateness}"));
 }
 
-/// Whether all of these programs are in PATH; else the calling test is skipped for want of those that are not.
+/// Whether all of these programs are in PATH; else the calling test is skipped, naming the missing ones.
 #[must_use]
 pub fn unless_found(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_in_path(program)).collect();
@@ -46,8 +46,8 @@ pub fn unless_found(programs: &[&str]) -> bool {
     missing.is_empty()
 }
 
-/// Whether bounds on the time that something takes are to be judged: where `APPORTION_REAL_TIME` is set, on a machine that does nothing
-/// else. Else the calling test is skipped, or in part.
+/// Whether to judge bounds on times: where `APPORTION_REAL_TIME` is set, on a machine without other load.
+/// Otherwise the calling test, or this part of it, is skipped.
 #[must_use]
 pub fn unless_judged_by_the_clock() -> bool {
     let is_judged = judges_by_the_clock();
@@ -59,17 +59,17 @@ pub fn unless_judged_by_the_clock() -> bool {
     is_judged
 }
 
-/// The same, without a word.
+/// Like [`unless_judged_by_the_clock`], without a line.
 pub(crate) fn judges_by_the_clock() -> bool {
     env::var_os(REAL_TIME).is_some()
 }
 
-/// The package of Debian that brings a program.
+/// Debian package of a program.
 fn package(program: &str) -> &str {
     PACKAGES.iter().find(|(of, _)| *of == program).map_or(program, |(_, package)| package)
 }
 
-/// Whether somebody may run a file of this name in a folder of PATH.
+/// Whether PATH has an executable file of this name.
 #[must_use]
 pub fn is_in_path(program: &str) -> bool {
     let is_program = |path: std::path::PathBuf| {
@@ -89,14 +89,14 @@ fn say_of(test: &str, reason: &str) {
     if let Some(path) = env::var_os(FILE) {
         let path = Path::new(&path);
         let _ = path.parent().map(fs::create_dir_all);
-        // At once, so that lines of programs that run side by side stay whole.
+        // A single write, so that lines of concurrent programs stay whole.
         let file = File::options().append(true).create(true).open(path);
         let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         written.unwrap_or_else(|error| println!("{FILE} names {}: {error}", path.display()));
     }
 }
 
-/// The name of the test that calls. libtest gives it to the test's thread, unless it runs one test at a time.
+/// Name of the calling test. libtest gives it to the test's thread, unless it runs one test at a time.
 fn test() -> String {
     let of_thread = || {
         let thread = std::thread::current();

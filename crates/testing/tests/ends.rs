@@ -1,4 +1,5 @@
-//! Cases that do not end as they should, and the children that they leave. This program runs itself again, with [`WRONG`] for its cases.
+//! Cases that end abnormally, and the children that they leave. This program runs itself again, with
+//! [`WRONG`] as its cases.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "what is waited for are other processes, in real time")]
 
@@ -21,7 +22,7 @@ mod right {
 
     use crate::{PIDS, WRONG_ONES};
 
-    /// By then a program of these tests has ended.
+    /// Time by which a program of these tests has ended.
     const SOON: Duration = Duration::from_secs(30);
 
     fn wrong(case: &str, folder: &Path) -> Command {
@@ -33,7 +34,7 @@ mod right {
         command
     }
 
-    /// What the program says that runs this case, and its status; it ends soon.
+    /// Status and output of the program that runs this case; it ends soon.
     fn said(command: &mut Command) -> (Option<i32>, String) {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (output, ended) = Running::start(command).output_within(SOON);
@@ -42,7 +43,7 @@ mod right {
         (output.status.code(), text)
     }
 
-    /// The processes that the case has written down.
+    /// Processes recorded by the case.
     fn pids(folder: &Path) -> Vec<Pid> {
         let text = fs::read_to_string(folder.join("pids")).unwrap_or_default();
         text.lines().map(|line| Pid::from_raw(line.parse().unwrap())).collect()
@@ -59,11 +60,12 @@ mod right {
         false
     }
 
-    /// Whether so many were written down, and all of them are gone. What is left is killed, so that a failure leaves nothing.
+    /// Whether `count` processes were recorded, and all are gone. Kills the remaining ones, so that a failure
+    /// leaves none.
     fn are_gone(folder: &Path, count: usize) -> bool {
         let pids = pids(folder);
         assert_eq!(pids.len(), count);
-        // One that nobody has reaped yet is there, but does not run.
+        // A zombie exists, but does not run.
         let runs = |pid: &&Pid| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
             stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']))
@@ -103,7 +105,7 @@ mod right {
         assert!(status == Some(1) && text.contains("\nwrong::hangs took more than 1 s\nbegun\n"), "{text}");
     }
 
-    /// The case, its child and one that the child started are gone.
+    /// Checks that the case, its child and the child's child are gone.
     fn is_gone_with_its_program(case: &str) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = wrong(case, folder.path());
@@ -151,7 +153,7 @@ mod right {
         });
     }
 
-    /// What the program says that runs this case, its status, and how often the case ran.
+    /// Status and output of the program that runs this case, and how often the case ran.
     fn runs(command: &mut Command, folder: &Path) -> (Option<i32>, String, usize) {
         let (status, text) = said(command);
         (status, text, pids(folder).len())
@@ -212,7 +214,7 @@ mod right {
     }
 }
 
-/// They do not end as they should.
+/// Cases that end abnormally.
 #[expect(clippy::zombie_processes, reason = "to leave children behind is what is tested")]
 mod wrong {
     use std::io::{Read as _, Write as _};
@@ -237,7 +239,7 @@ mod wrong {
         writeln!(file, "{pid}").unwrap();
     }
 
-    /// A child that nothing ends but the end of the group.
+    /// A child that ends only with its group.
     fn forgotten() -> Child {
         let child = sleep().spawn().unwrap();
         write_down(child.id());
@@ -292,7 +294,7 @@ mod wrong {
         child.stdout().read_to_end(&mut Vec::new()).unwrap();
     }
 
-    /// As on a machine that gives the program that runs this case no time for 200 ms.
+    /// Simulates a machine that gives the program that runs this case no CPU for 200 ms.
     fn stand_still() {
         write_down(Pid::this().as_raw().cast_unsigned());
         let script = format!("kill -STOP {0}; sleep 0.2; kill -CONT {0}", Pid::parent());
@@ -325,9 +327,9 @@ mod wrong {
     }
 }
 
-/// Set where [`WRONG`] are the cases.
+/// Set if the cases are those of [`WRONG`].
 const WRONG_ONES: &str = "APPORTION_WRONG_CASES";
-/// Names the file to which processes are written down.
+/// Environment variable with the file in which processes are recorded.
 const PIDS: &str = "APPORTION_PIDS";
 const CASES: &[Case] = cases! {
     right: a_case_that_panics_is_named_and_its_child_killed,
