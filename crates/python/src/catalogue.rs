@@ -1,4 +1,4 @@
-//! What scenarios can name.
+//! Names for scenarios.
 
 use apportion::catalogue;
 use pyo3::exceptions::PyKeyError;

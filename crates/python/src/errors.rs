@@ -19,16 +19,16 @@ create_exception!(
     "A run that was refused, or that failed; or results that cannot be written."
 );
 
-/// How a scenario was given: what its messages can refer to.
+/// Form of a scenario, and so the places that messages can refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// As text or file, which has lines.
+    /// Text or file, which has lines.
     Text,
-    /// As values, which have keys alone.
+    /// Values, which have only keys.
     Values,
 }
 
-/// The exception for a scenario that cannot be loaded.
+/// Exception for a scenario that cannot be loaded.
 pub fn of_scenario(py: Python<'_>, error: &apportion::ScenarioError, given: Given) -> PyErr {
     let apportion::ScenarioError::Problems(problems) = error else {
         return of_keys(py, &[(String::new(), error.to_string())], error.to_string());
@@ -39,7 +39,7 @@ pub fn of_scenario(py: Python<'_>, error: &apportion::ScenarioError, given: Give
     of_keys(py, &pairs, lines.join("\n"))
 }
 
-/// The exception for one key.
+/// Exception for one key.
 pub fn of_key(py: Python<'_>, path: &str, message: &str) -> PyErr {
     of_keys(py, &[(path.to_owned(), message.to_owned())], format!("{path}: {message}"))
 }
@@ -50,7 +50,7 @@ fn of_keys(py: Python<'_>, problems: &[(String, String)], message: String) -> Py
     set.err().unwrap_or(error)
 }
 
-/// A problem with the place that the user has written: a line of a text, or a key alone.
+/// Formats a problem with its place in the user's input: a line of a text, or a key alone.
 fn line(problem: &Problem, given: Given) -> String {
     match (problem.place, given) {
         (Place::Line(_), Given::Text) => problem.to_string(),
@@ -59,7 +59,7 @@ fn line(problem: &Problem, given: Given) -> String {
     }
 }
 
-/// The exception for a run that failed, or results that cannot be written.
+/// Exception for a run that failed, or results that cannot be written.
 pub fn of_run(error: impl std::fmt::Display) -> PyErr {
     RunError::new_err(error.to_string())
 }

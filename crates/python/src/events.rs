@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 
 use crate::discipline::Session;
 
-/// What Python calls a loss on a wire; disciplines have other reasons.
+/// Python's name for a loss on a wire; disciplines have other reasons.
 const LOST: &str = "lost";
 
-/// Functions that are called while a run goes on, with the values of an event.
+/// Functions called during a run with the values of an event.
 #[derive(Default, FromPyObject)]
 pub struct Callbacks {
     on_drop: Option<Py<PyAny>>,
@@ -24,7 +24,7 @@ impl Callbacks {
         self.on_drop.is_none() && self.on_mark.is_none() && self.on_sample.is_none()
     }
 
-    /// The run that calls them.
+    /// Adds the callbacks to a run.
     pub fn add<'a>(self, mut run: Run<'a>, session: &Session) -> Run<'a> {
         let caller = |function| Caller { function, session: session.clone() };
         if let Some(to) = self.on_drop.map(caller) {
@@ -60,7 +60,7 @@ fn link_values<'a>(of: &LinkSample<'a>) -> (&'a str, f64, u64) {
     (of.name, of.throughput.as_mbit_f64(), of.backlog.get())
 }
 
-/// Calls a function; what it raises ends the run.
+/// Calls a function; an exception in it stops the run.
 struct Caller {
     function: Py<PyAny>,
     session: Session,
@@ -68,7 +68,7 @@ struct Caller {
 
 impl Caller {
     fn call(&self, values: impl for<'py> PyCallArgs<'py>) {
-        // A run that ends goes on for a moment.
+        // A stopped run goes on for a moment.
         if self.session.has_ended() {
             return;
         }

@@ -10,7 +10,7 @@ pub fn jain(shares: Vec<f64>) -> f64 {
     fairness::jain(&shares)
 }
 
-/// Flows are their links, weight, guarantee and demand.
+/// Flows are given by their links, weight, guarantee and demand.
 #[pyfunction]
 pub fn max_min(
     py: Python<'_>,
@@ -23,7 +23,7 @@ pub fn max_min(
     shares.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The mean of independent samples and the half width of its 95 % interval, which a single sample has not.
+/// The mean of independent samples and the half width of its 95 % interval; a single sample has no interval.
 #[pyfunction]
 pub fn interval(samples: Vec<f64>) -> PyResult<(f64, Option<f64>)> {
     let estimate = statistics::Estimate::of(&samples);

@@ -47,13 +47,13 @@ impl League {
         Self { disciplines, situations, own, seeds, phase_check }
     }
 
-    /// What it simulates.
+    /// Scenarios that the league simulates.
     fn scenarios(&self, py: Python<'_>) -> PyResult<Vec<Scenario>> {
         let scenarios = py.detach(|| self.all().scenarios()).map_err(of_run)?;
         Ok(scenarios.into_iter().map(Scenario::of_text).collect())
     }
 
-    /// Plays it.
+    /// Plays the league.
     fn play(
         &self,
         py: Python<'_>,
@@ -66,7 +66,7 @@ impl League {
         let cancel = Cancel::new();
         let counts = Counts::default();
         let scenarios = py.detach(|| self.all().scenarios()).map_err(of_run)?;
-        // As of a run: a second thread would only wait for the interpreter's lock.
+        // Like a run: a second thread would only wait for the interpreter's lock.
         let in_python = scenarios.iter().any(apportion::Scenario::has_own_code);
         let league = self.all().jobs(if in_python { 1 } else { jobs }).force(force).cancel(&cancel);
         let league = folder.into_iter().fold(league, apportion::League::folder);
@@ -89,7 +89,7 @@ impl League {
     }
 }
 
-/// A league that was run.
+/// Results of a league.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct LeagueResults {
     inner: apportion::LeagueResults,
@@ -131,7 +131,7 @@ impl LeagueResults {
     }
 }
 
-/// The names of the situations that are built in.
+/// Names of the built-in situations.
 #[pyfunction]
 pub fn situations() -> Vec<&'static str> {
     apportion::situations().map(|(name, _)| name).collect()

@@ -1,5 +1,5 @@
-//! `apportion._native`: what the Python package of `python/apportion` is made of. It is a client of the library `apportion`,
-//! and as thin as it can be: defaults, documentation and convenience are in Python.
+//! `apportion._native`: the compiled part of the Python package in `python/apportion`. A thin client of the
+//! library `apportion`: defaults, documentation and convenience are in Python.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::needless_pass_by_value, reason = "arguments that come from Python are owned")]
@@ -56,15 +56,16 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }
 
-/// Names the sources and the system that results depend on.
+/// Identifies the sources and the system that results depend on.
 #[pyfunction]
 fn build() -> String {
     apportion::build()
 }
 
-/// The command `apportion`: its words, of which the first is the name of the program; returns the exit status. `cluster` simulates on
-/// a cluster: it is called with the address, the scenarios, the seeds, and whether there are perturbed copies, outcomes are held,
-/// it may be too large, and no progress is shown; it returns whether all of it has ended.
+/// Runs the command `apportion` and returns its exit status. The first word is the name of the program.
+/// `cluster` simulates on a cluster. Its arguments are the address, the scenarios, the seeds, and whether
+/// there are perturbed copies, outcomes are held, the run may exceed the limits of an estimate, and progress
+/// is hidden; it returns whether all of it has ended.
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>, cluster: Py<PyAny>) -> u8 {
     let simulate = |wanted: &OnCluster<'_>| {

@@ -1,4 +1,4 @@
-//! Simulations in parts, for clusters: what a client and its workers do.
+//! Simulations in parts, for clusters: the work of a client and its workers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Cache {
 
 #[pymethods]
 impl Cache {
-    /// The one that the command uses.
+    /// The cache of the command.
     #[new]
     fn new() -> PyResult<Self> {
         let folder = apportion::Cache::default_folder()
@@ -27,7 +27,7 @@ impl Cache {
         Ok(Self { inner: apportion::Cache::at(folder) })
     }
 
-    /// Deletes what was not used for the longest time, if it is too large.
+    /// Deletes the least recently used entries of a cache that is too large.
     fn prune(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.prune(apportion::Cache::MOST)).map(|_| ()).map_err(of_run)
     }
@@ -38,10 +38,10 @@ impl Cache {
     }
 }
 
-/// A part on its way: point, key and frame.
+/// A part in transfer: point, key and frame.
 type Sent<'py> = (usize, String, Bound<'py, PyBytes>);
 
-/// A scenario on its way: text, name in messages, settings and files.
+/// A scenario in transfer: text, name in messages, settings and files.
 pub type Packed<'py> = (String, PathBuf, Vec<(String, String)>, Vec<(PathBuf, Bound<'py, PyBytes>)>);
 
 /// The simulations of scenarios.
@@ -70,19 +70,19 @@ impl Parts {
         Self { scenarios, seeds, phase_check, hold }
     }
 
-    /// How many there are.
+    /// Number of simulations.
     #[getter]
     fn total(&self) -> usize {
         self.all().total()
     }
 
-    /// What a simulation of each point takes, s, by an estimate.
+    /// Estimated CPU time of a simulation of each point, in s.
     #[getter]
     fn seconds(&self) -> Vec<f64> {
         self.all().estimates().iter().map(apportion::Estimate::seconds).collect()
     }
 
-    /// The numbers of those that the cache does not have.
+    /// Numbers of the simulations that the cache lacks.
     fn missing(&self, py: Python<'_>, cache: &Cache, force: bool) -> PyResult<Vec<usize>> {
         let all = self.all().cache(&cache.inner);
         py.detach(|| {
@@ -94,7 +94,7 @@ impl Parts {
         .map_err(|error: RunError| of_run(error))
     }
 
-    /// Simulates those of these numbers, in one thread, until `stop` returns True.
+    /// Simulates the parts with these numbers, in one thread, until `stop` returns True.
     fn simulate<'py>(
         &self,
         py: Python<'py>,
@@ -124,14 +124,14 @@ impl Parts {
         py.detach(|| all.keep(&part)).map_err(of_run)
     }
 
-    /// Makes small what was added to the cache.
+    /// Compacts the additions to the cache.
     fn compact(&self, py: Python<'_>, cache: &Cache) -> PyResult<()> {
         let all = self.all().cache(&cache.inner);
         py.detach(|| all.compact()).map_err(of_run)
     }
 }
 
-/// What a scenario is on its way.
+/// Packs a scenario for transfer.
 pub fn pack<'py>(
     py: Python<'py>,
     scenario: &apportion::Scenario,
@@ -141,7 +141,7 @@ pub fn pack<'py>(
     Ok((text, origin, settings, files))
 }
 
-/// The scenario that was packed.
+/// Unpacks a scenario.
 pub fn unpack(
     (text, origin, settings, files): Packed<'_>,
 ) -> Result<apportion::Scenario, apportion::ScenarioError> {

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use crate::errors::of_run;
 use crate::table::Table;
 
-/// What was measured.
+/// Results of a run.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Results {
     inner: apportion::Results,
-    /// Whether they were read from a folder, which has their report.
+    /// Whether the results were read from a folder, which has their report.
     is_read: bool,
 }
 
@@ -31,28 +31,29 @@ impl Results {
     }
 }
 
-/// What a point sets: key paths with values.
+/// Settings of a point: key paths with values.
 type Settings = Vec<(String, String)>;
 
-/// Delays of a group at a point: its label, the group, and pairs of the share of packets at or below and ms.
+/// Delays of a group at a point: its label, the group, and pairs of a fraction of packets and the delay in ms
+/// that they do not exceed.
 type Delays = (String, String, Vec<(f64, f64)>);
 
 #[pymethods]
 impl Results {
-    /// Those of a folder, or the last of those below it.
+    /// Reads the results in a folder, or the last ones below it.
     #[staticmethod]
     fn read(py: Python<'_>, folder: PathBuf) -> PyResult<Self> {
         let inner = py.detach(|| apportion::Results::read(folder)).map_err(of_run)?;
         Ok(Self { inner, is_read: true })
     }
 
-    /// The folder that they were written to by their run, or read from.
+    /// Folder that the run wrote, or that the results were read from.
     #[getter]
     fn folder(&self) -> Option<PathBuf> {
         self.inner.folder().map(Into::into)
     }
 
-    /// A table by the name that its CSV file has.
+    /// A table by the name of its CSV file.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         let table = py.detach(|| {
             Some(match name {
@@ -76,13 +77,13 @@ impl Results {
         self.inner.is_complete()
     }
 
-    /// Where the replication was cut by an interrupt, if it was.
+    /// Simulated time at which an interrupt cut the replication, if one did.
     #[getter]
     fn cut(&self) -> Option<String> {
         self.inner.cut().map(|cut| cut.to_string())
     }
 
-    /// Why what was simulated could not be kept, if it could not.
+    /// Why simulations could not be kept in the cache, if so.
     #[getter]
     fn cache_failure(&self) -> Option<String> {
         self.inner.cache_failure().map(ToOwned::to_owned)
@@ -103,7 +104,7 @@ impl Results {
         self.inner.faults()
     }
 
-    /// The points: label, settings, and how many replications have ended.
+    /// Points: label, settings, and number of finished replications.
     #[getter]
     fn points(&self) -> Vec<(String, Settings, usize)> {
         let points = self.inner.points().iter();
@@ -129,7 +130,7 @@ impl Results {
         py.detach(|| self.inner.json_lines())
     }
 
-    /// The page, or that of the folder that they were read from.
+    /// The report page, or the one in the folder that the results were read from.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         let page = self.inner.folder().filter(|_| self.is_read).map(|folder| folder.join("report.html"));
         py.detach(|| match page {

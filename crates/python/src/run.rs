@@ -1,4 +1,4 @@
-//! Running a scenario while Python stays responsive.
+//! Runs a scenario while Python stays responsive.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,36 +14,37 @@ use crate::discipline::Session;
 use crate::errors::of_run;
 use crate::events::Callbacks;
 
-/// How often signals are looked at and progress is reported. Chosen: an interrupt is to take effect within 0.2 s.
+/// Interval of checks for signals and reports of progress. Chosen: an interrupt is to take effect within
+/// 0.2 s.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How to run it.
+/// Options of a run.
 pub struct Options<'py, 'a> {
     pub seeds: u64,
     pub jobs: usize,
     pub phase_check: Option<bool>,
     pub force: bool,
-    /// Is called with how many simulations have ended, and of how many.
+    /// Called with the number of finished simulations and their total.
     pub progress: Option<Bound<'py, PyAny>>,
-    /// Are called while it runs.
+    /// Functions called during the run.
     pub callbacks: Callbacks,
     pub folder: Option<PathBuf>,
-    /// Where simulations are taken from that were run before, and where others are kept.
+    /// Cache from which finished simulations are taken, and in which new ones are kept.
     pub cache: Option<&'a Cache>,
     /// Whether nothing is simulated.
     pub only_cached: bool,
 }
 
-/// What results hold in memory.
+/// The part of results to hold in memory.
 pub fn retain(scenario: &Scenario, seeds: u64) -> Retain {
     Retain::of(seeds.saturating_mul(scenario.points().len() as u64))
 }
 
-/// Runs it. Returns the results, and whether an interrupt ended it early.
+/// Runs a scenario. Returns the results, and whether an interrupt ended it early.
 ///
 /// # Errors
-/// If it cannot be run; what `progress` or a handler of signals raises; the interrupt, if nothing had ended before or if there was a
-/// second one.
+/// The scenario cannot be run; the exception of `progress` or of a signal handler; the interrupt, if nothing
+/// had ended before or on a second one.
 pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -> PyResult<(Results, bool)> {
     let Options { seeds, jobs, phase_check, force, progress, callbacks, folder, cache, only_cached } =
         options;
@@ -52,7 +53,8 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
         cancel.cancel();
     }
     let counts = Counts::default();
-    // Disciplines and congestion controls in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
+    // Disciplines and congestion controls in Python share the interpreter's lock: a second thread would only
+    // wait for it. Callbacks come one at a time.
     let in_python = scenario.has_own_code() || !callbacks.are_none();
     let jobs = if in_python { 1 } else { jobs };
     let run = Run::new(scenario)
@@ -67,7 +69,8 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     let run = run.progress(|progress| counts.set(progress));
     let session = Session::new(&cancel);
     let run = callbacks.add(run, &session);
-    // The interpreter knows the thread from the start to the end: to introduce it for each packet would take longer than the packet.
+    // Attach the thread to the interpreter for the whole run: attaching per packet would take longer than the
+    // packet.
     let work = || match in_python {
         true => Python::attach(|py| py.detach(|| session.during(|| run.stage()))),
         false => run.stage(),
@@ -92,12 +95,12 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     }
 }
 
-/// What the threads of the run report, and the thread of Python reads.
+/// Progress, written by the threads of the run and read by the thread of Python.
 #[derive(Default)]
 pub struct Counts {
     done: AtomicUsize,
     total: AtomicUsize,
-    /// Of the whole, also within simulations.
+    /// Progress of the whole, also within simulations.
     thousandths: AtomicUsize,
     reported: AtomicUsize,
     moved: AtomicUsize,
@@ -112,7 +115,7 @@ impl Counts {
 
     /// Calls `progress` if there is something new.
     /// # Errors
-    /// What it raises.
+    /// The exception of `progress`.
     pub fn report(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let done = self.done.load(Ordering::Acquire);
         let thousandths = self.thousandths.load(Ordering::Relaxed);
@@ -125,11 +128,11 @@ impl Counts {
     }
 }
 
-/// Why a run was stopped.
+/// Reason for stopping a run.
 pub enum Stop {
-    /// By the first interrupt: what has ended is kept.
+    /// The first interrupt: finished simulations are kept.
     Interrupt(PyErr),
-    /// By anything else, or by a second interrupt.
+    /// Anything else, or a second interrupt.
     Error(PyErr),
 }
 
@@ -141,8 +144,8 @@ impl From<Stop> for PyErr {
     }
 }
 
-/// Runs `work` in a thread of its own while this one, without the interpreter's lock, looks after signals and calls `each`. What a
-/// signal or `each` raises cancels the work and is returned with its result.
+/// Runs `work` in its own thread while this one, without the interpreter's lock, handles signals and calls
+/// `each`. An exception of a signal handler or of `each` cancels the work and is returned with its result.
 pub fn watched<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,

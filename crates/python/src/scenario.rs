@@ -23,13 +23,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// One that was given as text.
+    /// Wraps a scenario given as text.
     pub const fn of_text(inner: apportion::Scenario) -> Self {
         Self { inner, given: Given::Text }
     }
 
     fn load(py: Python<'_>, builder: ScenarioBuilder, given: Given) -> PyResult<Self> {
-        // It may read files, such as traces.
+        // The builder may read files, for example traces.
         let builder = builder.catalog(&discipline::catalog());
         let loaded = py.detach(|| builder.load());
         match loaded {
@@ -46,7 +46,7 @@ impl Scenario {
         Self::load(py, ScenarioBuilder::from_file(path), Given::Text)
     }
 
-    /// `origin` is the path that messages name, to whose folder files are relative.
+    /// `origin` is the path in messages; files are relative to its folder.
     #[staticmethod]
     fn from_text(py: Python<'_>, text: &str, origin: Option<PathBuf>) -> PyResult<Self> {
         let builder = ScenarioBuilder::from_text(text);
@@ -66,7 +66,7 @@ impl Scenario {
         Self::load(py, builder, Given::Text)
     }
 
-    /// What is sent to workers of a cluster.
+    /// Packs the scenario for workers of a cluster.
     fn pack<'py>(&self, py: Python<'py>) -> PyResult<Packed<'py>> {
         parts::pack(py, &self.inner).map_err(|error| of_scenario(py, &error, self.given))
     }
@@ -79,18 +79,18 @@ impl Scenario {
         }
     }
 
-    /// Whether a queue is a discipline, or a flow has a congestion control, that is registered in Python.
+    /// Whether a queue or a congestion control is registered in Python.
     #[getter]
     fn has_own_code(&self) -> bool {
         self.inner.has_own_code()
     }
 
-    /// Whether results of so many replications of each point hold outcomes.
+    /// Whether results with this number of replications per point hold outcomes.
     fn holds_outcomes(&self, seeds: u64) -> bool {
         run::retain(&self.inner, seeds) == Retain::Full
     }
 
-    /// The same scenario with values replaced.
+    /// Returns the scenario with values replaced.
     fn set(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut builder = self.inner.edit();
         for (path, value) in settings {
@@ -108,7 +108,7 @@ impl Scenario {
         Self::load(py, builder, self.given)
     }
 
-    /// Runs it. Returns the results, and whether an interrupt ended it early.
+    /// Runs the scenario. Returns the results, and whether an interrupt ended it early.
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (*, seeds, jobs, phase_check, force, progress, folder, callbacks=None, cache=None, only_cached=false))]
     fn run(
@@ -137,7 +137,7 @@ impl Scenario {
         self.inner.title()
     }
 
-    /// The path that messages name.
+    /// Path in messages.
     #[getter]
     fn origin(&self) -> PathBuf {
         self.inner.origin().to_owned()
@@ -154,7 +154,7 @@ impl Scenario {
         format!("{:016x}", self.inner.hash())
     }
 
-    /// The points of the sweep: labels with settings.
+    /// Points of the sweep: labels with settings.
     #[getter]
     fn points(&self) -> Vec<(String, Vec<(String, String)>)> {
         let points = self.inner.points().iter();

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList};
 
 use crate::errors::of_run;
 
-/// One table.
+/// A table of results.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Table {
     name: &'static str,
@@ -58,7 +58,7 @@ impl Table {
         schema.fields().iter().map(column).collect()
     }
 
-    /// The cells of a column from row `start` to before row `stop`; None where nothing was measured.
+    /// Cells of a column from row `start` to before row `stop`; None where unmeasured.
     fn column<'py>(
         &self,
         py: Python<'py>,
@@ -77,8 +77,8 @@ impl Table {
         }
     }
 
-    /// The cells of a column of numbers as the bytes of 64-bit floating point numbers in the order of this machine, NaN where nothing
-    /// was measured; none for another column.
+    /// Cells of a column of numbers as the bytes of 64-bit floats in native byte order, NaN where unmeasured;
+    /// None for a column of another type.
     fn floats<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let array = self.array(column)?;
         let Some(numbers) = array.as_primitive_opt::<Float64Type>() else { return Ok(None) };
@@ -93,7 +93,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol allows to ignore what is asked for: the consumer casts.
+        // The protocol allows ignoring the requested schema: the consumer casts.
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")

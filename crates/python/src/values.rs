@@ -1,4 +1,4 @@
-//! Values of Python as values of TOML.
+//! Conversion of Python values to TOML.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
@@ -6,13 +6,13 @@ use toml::{Table, Value};
 
 use crate::errors::of_key;
 
-/// How deep values may be nested. Chosen: scenarios need five levels.
+/// Maximum nesting of values. Chosen: scenarios need five levels.
 const MAX_DEPTH: usize = 32;
 
-/// A dictionary as a table. `path` is where it stands, for messages.
+/// Converts a dictionary to a table. `path` is its place, for messages.
 ///
 /// # Errors
-/// If a key is no text, or a value has no form in TOML.
+/// A key is no text, or a value has no form in TOML.
 pub fn table(values: &Bound<'_, PyDict>) -> PyResult<Table> {
     let mut table = Table::new();
     for (key, value) in values {
@@ -37,10 +37,11 @@ fn insert(
     Ok(())
 }
 
-/// A value: text, a number, a truth value, a mapping, or anything that can be iterated over; also paths, and scalars and arrays of numpy.
+/// Converts a value: text, a number, a bool, a mapping, or any iterable; also paths, and scalars and arrays
+/// of numpy.
 ///
 /// # Errors
-/// If it has no form in TOML, with `path`, where it stands.
+/// The value has no form in TOML; the error names its place, `path`.
 pub fn value(path: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     let py = value.py();
     if depth > MAX_DEPTH {
@@ -53,7 +54,7 @@ pub fn value(path: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
         return Ok(Value::Boolean(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        // TOML has integers up to 2^63 only; seeds that derive from others are larger, and may be text.
+        // TOML integers end at 2^63; seeds derived from others can be larger, and may be text.
         let text = || value.extract::<u64>().map(|number| Value::String(number.to_string()));
         let number = value.extract::<i64>().map(Value::Integer).or_else(|_| text());
         return number.map_err(|_| of_key(py, path, "the number has more than 64 bits"));
@@ -72,7 +73,7 @@ pub fn value(path: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
     if let Ok(file) = value.call_method0("__fspath__") {
         return self::value(path, &file, depth + 1);
     }
-    // A scalar of numpy, or an array of it.
+    // A scalar or an array of numpy.
     if let Ok(plain) = value.call_method0("tolist") {
         return self::value(path, &plain, depth + 1);
     }

@@ -1,4 +1,4 @@
-//! The congestion control that a transport sees, in front of an object of Python.
+//! Adapter from a Python object to the congestion control that a transport sees.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 use super::values::{Ack, CongestionEvent, Connection, Feedback, Sent, Shown, Window};
 use crate::discipline::Session;
 
-/// Declares the hooks, which are methods of a class by the names of the contract.
+/// Declares the hooks, methods of a class with the contract's names.
 macro_rules! hooks {
     ($($hook:ident = $name:literal),* $(,)?) => {
         #[derive(Clone, Copy)]
@@ -43,26 +43,27 @@ hooks! {
     MarkShare = "mark_share",
 }
 
-/// An object of a class of Python as a congestion control. After the first exception it does nothing: the run stops.
+/// An object of a Python class as a congestion control. After the first exception it does nothing, and the
+/// run stops.
 pub struct Host {
     /// None if the object could not be made.
     object: Option<Object>,
     has_failed: Cell<bool>,
     session: Session,
-    /// Windows without sense are passed on, for the laws to find.
+    /// If false, invalid windows are passed on, for the laws to find.
     is_judged: bool,
 }
 
 /// The object with its methods, looked up once.
 struct Object {
     class: String,
-    /// By [`Hook`]; None where the class has no such method.
+    /// Methods by [`Hook`]; None where the class lacks one.
     methods: Vec<Option<Py<PyAny>>>,
-    /// What hooks move.
+    /// The window that hooks move.
     window: Py<Window>,
 }
 
-/// What a hook returned.
+/// Return value of a hook.
 struct Answer<'a, 'py> {
     object: &'a Object,
     hook: Hook,
@@ -70,7 +71,7 @@ struct Answer<'a, 'py> {
 }
 
 impl Answer<'_, '_> {
-    /// Reads a value that makes sense.
+    /// Reads a value and checks that it is valid.
     fn read<T: for<'py> FromPyObjectOwned<'py>>(
         &self,
         wanted: &str,
@@ -86,12 +87,12 @@ impl Answer<'_, '_> {
         Err(if is_of_type { PyValueError::new_err(message) } else { PyTypeError::new_err(message) })
     }
 
-    /// The window as the hook left it.
+    /// Reads the window as the hook left it.
     fn window(&self) -> PyResult<congestion::Window> {
         Ok(self.object.window.try_borrow(self.value.py())?.inner())
     }
 
-    /// Refuses another window than before, with what to do.
+    /// Refuses a changed window, and says what to do instead.
     fn keeps(&self, before: &congestion::Window, instead: &str) -> PyResult<()> {
         if self.window()? == *before {
             return Ok(());
@@ -119,7 +120,7 @@ impl Object {
     }
 }
 
-/// Says in which method an exception was raised. Python 3.10 has no notes: the traceback has to do.
+/// Notes in which method an exception was raised. Python 3.10 has no notes: there only the traceback tells.
 fn note(py: Python<'_>, error: &PyErr, class: &str, method: &str) {
     let _ = error.value(py).call_method1("add_note", (format!("in {class}.{method}"),));
 }
@@ -136,7 +137,7 @@ impl Host {
         self.object.as_ref().is_some_and(|object| object.methods[hook as usize].is_some())
     }
 
-    /// Calls a hook and reads what it returns. None if the class does not have it, or the object has failed.
+    /// Calls a hook and reads its return value. None if the class lacks the hook, or the object has failed.
     fn call<A: for<'py> PyCallArgs<'py>, T>(
         &self,
         hook: Hook,
@@ -191,7 +192,7 @@ impl Host {
         )
     }
 
-    /// Calls a hook that may read the window and not move it.
+    /// Calls a hook that may read but not move the window.
     fn show<A: for<'py> PyCallArgs<'py>, T>(
         &self,
         hook: Hook,
@@ -205,7 +206,7 @@ impl Host {
         })
     }
 
-    /// Calls a hook for a value that makes sense.
+    /// Calls a hook for a value, and checks that it is valid.
     fn ask<A: for<'py> PyCallArgs<'py>, T: for<'py> FromPyObjectOwned<'py>>(
         &self,
         hook: Hook,
@@ -216,12 +217,12 @@ impl Host {
         self.call(hook, |_, _| Ok(arguments), |answer| answer.read(wanted, makes_sense))
     }
 
-    /// A number of segments that a hook leaves.
+    /// Reads a number of segments from a hook.
     fn segments(&self, answer: &Answer<'_, '_>, wanted: &str) -> PyResult<f64> {
         answer.read(wanted, |left: &f64| self.is_judged || (left.is_finite() && *left >= 0.0))
     }
 
-    /// A sign of congestion, by its hook, or that of a loss where the class does not have it.
+    /// Reports a congestion event to its hook, or to the hook for losses if the class lacks it.
     fn sign(
         &self,
         hook: Hook,

@@ -1,7 +1,7 @@
-//! Congestion controls that are classes of Python.
+//! Congestion controls that are Python classes.
 //!
-//! A control is a [`Host`](host::Host) around an object of Python. Its hooks have the names of the contract. What they are given has the
-//! fields of the contract in the units of Python; the window is one object for all calls.
+//! A control is a [`Host`](host::Host) around a Python object. Its hooks have the names of the contract.
+//! Their arguments have the fields of the contract in the units of Python; all calls share one window object.
 
 mod host;
 mod spec;

@@ -1,4 +1,4 @@
-//! What is registered: classes as entries of the catalogue.
+//! Registered classes as entries of the catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ struct Spec {
     entry: &'static ControlEntry,
 }
 
-/// What a class says of itself, by the names of [`ControlEntry`]; `paces` says that its segments leave at a rate.
+/// Attributes of a class under the names of [`ControlEntry`]; `paces` tells that its segments leave at a
+/// rate.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Attributes {
@@ -42,17 +43,17 @@ impl Attributes {
     }
 }
 
-/// Classes by name. A second registration of a name takes the place of the first, as of disciplines.
+/// Classes by name. A second registration of a name replaces the first, as with disciplines.
 static REGISTERED: Mutex<BTreeMap<String, Arc<Spec>>> = Mutex::new(BTreeMap::new());
 
 fn registered() -> MutexGuard<'static, BTreeMap<String, Arc<Spec>>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds the congestion controls that were registered.
+/// Adds the registered congestion controls.
 pub fn add_to(catalog: &mut Catalog) {
     for spec in registered().values() {
-        // It was refused when it was registered if it cannot be.
+        // Registration has refused a class that cannot be added.
         let _ = add(catalog, spec);
     }
 }
@@ -78,13 +79,13 @@ pub fn register_control(
     let spec = Arc::new(Spec { class, entry: Box::leak(Box::new(entry)) });
     let refused = add(&mut Catalog::default(), &spec);
     refused.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    // What it replaces is dropped when the lock is free: that may call Python.
+    // Drop the replaced class without the lock: that may call Python.
     let replaced = registered().insert(name.to_owned(), spec);
     drop(replaced);
     Ok(())
 }
 
-/// Tries a class; returns what breaks a law, with the shortest sequence found.
+/// Checks a class against the laws; returns the violation with the shortest sequence found.
 #[pyfunction]
 pub fn check_control_laws(class: Py<PyType>) -> PyResult<Option<String>> {
     let session = Session::default();

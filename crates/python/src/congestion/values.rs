@@ -1,10 +1,10 @@
-//! What hooks are given, as objects.
+//! Arguments of hooks as objects.
 
 use apportion::apportion_core::congestion::{self, Phase};
 use apportion::units::{Bytes, Span, Time};
 use pyo3::prelude::*;
 
-/// What a connection sends by.
+/// Variables that govern a connection's sending.
 #[pyclass(module = "apportion._native")]
 pub struct Window {
     #[pyo3(get, set)]
@@ -34,7 +34,7 @@ impl Window {
     }
 }
 
-/// A value of the contract in the units of Python: times in s, sizes in bytes, phases by their names.
+/// Conversion from the contract to the units of Python: times in s, sizes in bytes, phases by name.
 pub trait Shown<T> {
     fn shown(self) -> T;
 }
@@ -98,21 +98,21 @@ macro_rules! shown {
 }
 
 shown! {
-    /// A connection that begins.
+    /// A new connection.
     Connection { initial_window: f64, segment: u64, wire: u64 }
-    /// A segment that leaves.
+    /// A segment that is sent.
     Sent { now: f64, number: u64, in_flight: u32 }
-    /// What an ACK reports.
+    /// Feedback of an ACK.
     Feedback {
         now: f64, number: u64, last_sent: u64, bytes: u64, segments: u32, marked: u32, counts_marks: bool,
         one_way_delay: Option<f64>,
     }
-    /// What an ACK means for the window.
+    /// Effect of an ACK on the window.
     Ack {
         now: f64, phase: &'static str, acked: f64, counted: f64, abc_limit: Option<u32>, delivered: u32, lost: u32,
         prior_in_flight: u32, in_flight: u32, number: u64, last_sent: u64, latest: Option<u64>, rtt: Option<f64>, srtt: f64,
         min_rtt: f64, slow_start: bool, is_limited: bool, may_grow: bool,
     }
-    /// A sign of congestion.
+    /// A congestion event.
     CongestionEvent { now: f64, cwnd: f64, basis: f64, receive_window: f64, in_flight: u32, again: bool }
 }

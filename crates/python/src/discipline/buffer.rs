@@ -1,4 +1,4 @@
-//! The buffer of a policy: a scheduler of the catalogue with its packets.
+//! Buffer of a policy: a scheduler of the catalogue with its packets.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ use pyo3::prelude::*;
 
 use super::packet::{Mailbox, Packet};
 
-/// The schedulers that a policy can stand in front of.
+/// Schedulers behind which a policy can stand.
 pub const SCHEDULERS: [&str; 6] = ["fifo", "drr", "rr", "stfq", "scfq", "wf2q_plus"];
 
 type AnyScheduler = Box<dyn Scheduler<SimplePacket> + Send>;
 
-/// The packets that wait behind a policy.
+/// Packets behind a policy.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Buffer {
     state: Mutex<State>,
@@ -33,7 +33,7 @@ pub struct Buffer {
 
 struct State {
     scheduler: AnyScheduler,
-    /// What waits of each flow that has something waiting.
+    /// Backlog of each flow that has one.
     flows: BTreeMap<FlowId, Backlog>,
     /// The time of the call under way.
     now: Time,
@@ -53,7 +53,7 @@ impl State {
 }
 
 impl Buffer {
-    /// An empty one with this scheduler, one of [`SCHEDULERS`].
+    /// Creates an empty buffer with this scheduler, one of [`SCHEDULERS`].
     pub fn new(scheduler: &str, link: &LinkContext<'_>, mailbox: Py<Mailbox>) -> Self {
         let smallest = link.smallest_weight();
         let scheduler: AnyScheduler = match scheduler {
@@ -103,25 +103,25 @@ impl Buffer {
 
 #[pymethods]
 impl Buffer {
-    /// Packets that wait.
+    /// Backlog in packets.
     #[getter]
     fn packets(&self) -> u64 {
         self.state().scheduler.backlog().packets.get()
     }
 
-    /// Bytes that wait.
+    /// Backlog in bytes.
     #[getter]
     fn bytes(&self) -> u64 {
         self.state().scheduler.backlog().bytes.get()
     }
 
-    /// The flow that is served next; None if nothing waits.
+    /// The flow that is served next; None if the buffer is empty.
     #[getter]
     fn next_flow(&self) -> Option<u32> {
         self.state().scheduler.next_flow().map(|flow| flow.0)
     }
 
-    /// The flow with the most bytes; of several the lowest number. None if nothing waits.
+    /// The flow with the most bytes, the lowest number among equals; None if the buffer is empty.
     #[getter]
     fn longest(&self) -> Option<u32> {
         let state = self.state();
@@ -130,17 +130,17 @@ impl Buffer {
         longest.map(|(flow, _)| flow.0)
     }
 
-    /// Packets of a flow that wait.
+    /// Backlog of a flow in packets.
     fn packets_of(&self, flow: u32) -> u64 {
         self.state().flows.get(&FlowId(flow)).map_or(0, |backlog| backlog.packets.get())
     }
 
-    /// Bytes of a flow that wait.
+    /// Backlog of a flow in bytes.
     fn bytes_of(&self, flow: u32) -> u64 {
         self.state().flows.get(&FlowId(flow)).map_or(0, |backlog| backlog.bytes.get())
     }
 
-    /// Takes out the packet that is next in the order of service, for `dequeue`; None if nothing waits.
+    /// Removes the next packet in the order of service, for `dequeue`; None if the buffer is empty.
     fn pop(&self, py: Python<'_>) -> Option<Packet> {
         let now = self.state().now;
         let queued = self.take(now)?;

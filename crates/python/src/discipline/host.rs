@@ -1,4 +1,4 @@
-//! The discipline that the simulator sees, in front of an object of Python.
+//! Adapter from a Python object to the discipline that the simulator sees.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use super::packet::{Mailbox, Packet};
 use super::session::Session;
 use super::spec::{Argument, Kind, Spec};
 
-/// The link that a discipline is built for.
+/// The link of a discipline.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Link {
     rate: Rate,
@@ -31,13 +31,13 @@ pub struct Link {
 
 #[pymethods]
 impl Link {
-    /// Its rate in bit/s.
+    /// Rate in bit/s.
     #[getter]
     fn rate(&self) -> f64 {
         self.rate.as_bit() as f64
     }
 
-    /// A name that no other queue of the run has.
+    /// A name that is unique among the queues of the run.
     #[getter]
     fn name(&self) -> &str {
         &self.name
@@ -49,12 +49,13 @@ impl Link {
         self.seed
     }
 
-    /// The weight of a flow at the start.
+    /// Initial weight of a flow.
     fn weight(&self, flow: usize) -> f64 {
         self.weights.get(flow).copied().unwrap_or(Weight::ONE).get()
     }
 
-    /// A `random.Random`, the same at each call, whose numbers depend on the seed of the run and the name of the link alone.
+    /// A `random.Random`, the same at each call. Its numbers depend only on the seed of the run and the name
+    /// of the link.
     fn random(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let random = self.random.get_or_try_init(py, || {
             let seed = format!("{} {}", self.seed, self.name);
@@ -64,9 +65,10 @@ impl Link {
     }
 }
 
-/// An object of a class of Python as a discipline. After the first exception it drops everything: the run stops.
+/// An object of a Python class as a discipline. After the first exception it drops every packet, and the run
+/// stops.
 pub struct Host {
-    /// None if the object could not be made, or has raised something.
+    /// None if the object could not be made, or has raised an exception.
     object: Option<Object>,
     session: Session,
     backlog: Backlog,
@@ -90,7 +92,7 @@ enum Methods {
 }
 
 impl Host {
-    /// Makes an object of the class for a link.
+    /// Creates an object of the class for a link.
     pub fn new(spec: &Arc<Spec>, arguments: &[(&'static str, Argument)], link: &LinkContext<'_>) -> Self {
         let session = Session::current();
         let object = Python::attach(|py| Object::new(py, spec, arguments, link));
@@ -98,7 +100,7 @@ impl Host {
         Self { object, session, backlog: Backlog::EMPTY, wakeup: None }
     }
 
-    /// Does something with the object, unless it has failed.
+    /// Calls `work` with the object, unless it has failed.
     fn with<T>(&mut self, work: impl FnOnce(Python<'_>, &Object) -> PyResult<T>) -> Option<T> {
         let object = self.object.as_ref()?;
         match Python::attach(|py| work(py, object)) {
@@ -111,7 +113,7 @@ impl Host {
         }
     }
 
-    /// Passes on what the object did to packets.
+    /// Passes on the object's actions on packets.
     fn collect(&mut self, now: Time, sink: &mut dyn Sink<SimplePacket>) {
         if let Some(object) = &self.object {
             object.mailbox.get().empty(now, sink, |packet| self.backlog.remove(packet));
@@ -227,12 +229,12 @@ impl Object {
         packet.get().take(&self.mailbox).map(Some)
     }
 
-    /// When to ask again.
+    /// Time of the next call.
     fn wakeup(&self, py: Python<'_>, now: Time) -> PyResult<Option<Time>> {
         let Some(wakeup) = &self.wakeup else { return Ok(None) };
         let seconds: Option<f64> = wakeup.bind(py).call0()?.extract()?;
         let Some(seconds) = seconds else { return Ok(None) };
-        // Else it would be asked again without end.
+        // An earlier time would be asked for without end.
         if seconds.is_nan() || seconds < now.as_secs_f64() {
             let message = format!(
                 "wakeup returned {seconds} s, but it is {} s; return a later time, or None",
@@ -244,7 +246,7 @@ impl Object {
     }
 }
 
-/// What `statistics` returned: names with finite numbers, which are all that tables hold.
+/// Result of `statistics`: names with finite numbers, the only ones that tables hold.
 fn numbers(answer: &Bound<'_, PyAny>) -> PyResult<Vec<(&'static str, f64)>> {
     let pairs: Option<Vec<(String, f64)>> = answer.cast::<PyMapping>().ok().and_then(|all| {
         let items = all.items().ok()?.extract::<Vec<(String, f64)>>().ok()?;
@@ -258,10 +260,10 @@ fn numbers(answer: &Bound<'_, PyAny>) -> PyResult<Vec<(&'static str, f64)>> {
     pairs.into_iter().map(|(name, number)| Ok((interned(&name)?, number))).collect()
 }
 
-/// Chosen: far more than classes have, and little memory.
+/// Maximum number of names. Chosen: far more than classes have, and little memory.
 const MAX_NAMES: usize = 10_000;
 
-/// The same name for as long as the process runs, as a discipline of the library has.
+/// Interns a name for the life of the process, as a discipline of the library needs.
 fn interned(name: &str) -> PyResult<&'static str> {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,7 +279,8 @@ fn interned(name: &str) -> PyResult<&'static str> {
     Ok(name)
 }
 
-/// The first nanosecond that is not before `seconds` when it is read as such: what is refused before a time is not refused at it.
+/// The first nanosecond that reads back as `seconds` or later: a discipline that waits until then is not
+/// called too early.
 fn at_or_after(seconds: f64) -> Time {
     let time = Time::from_nanos((seconds * 1e9).ceil() as u64);
     if time.as_secs_f64() < seconds { Time::from_nanos(time.as_nanos().saturating_add(1)) } else { time }
@@ -343,7 +346,7 @@ impl Queue<SimplePacket> for Host {
 }
 
 impl Discipline<SimplePacket> for Host {
-    /// What a policy holds; of a queue, the adapter of the library takes the packets in the order of arrival.
+    /// Drains a policy; for a queue, the adapter of the library takes packets in the order of arrival.
     fn drain(&mut self, now: Time) -> Option<SimplePacket> {
         let buffer = match &self.object.as_ref()?.methods {
             Methods::Policy { buffer, .. } => buffer,

@@ -1,4 +1,4 @@
-//! The laws of every discipline.
+//! Laws of every discipline.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::host::Host;
 use super::session::Session;
 use super::spec::Spec;
 
-/// Tries a class; returns what breaks a law, with the shortest sequence found.
+/// Checks a class against the laws; returns the violation with the shortest sequence found.
 #[pyfunction]
 pub fn check_laws(
     class: Py<PyType>,

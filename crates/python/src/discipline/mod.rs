@@ -1,11 +1,11 @@
-//! Disciplines that are classes of Python.
+//! Disciplines that are Python classes.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `spec` | what is registered: the class, its parameters, its entry of the catalogue |
-//! | `host` | the discipline that the simulator sees, in front of an object of the class |
+//! | `spec` | registration: the class, its parameters, its entry of the catalogue |
+//! | `host` | adapter from an object of the class to the discipline that the simulator sees |
 //! | `buffer` | the scheduler of a policy, as the policy sees it |
-//! | `packet` | packets as objects, and what was done to them |
+//! | `packet` | packets as objects, and actions on them |
 //! | `session` | the run that a discipline belongs to: the first exception stops it |
 //! | `laws` | the laws of every discipline |
 

@@ -1,4 +1,4 @@
-//! Packets as objects, and what disciplines did to them.
+//! Packets as objects, and the actions of disciplines on them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use apportion::units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What a discipline did to packets in the call under way.
+/// Actions on packets in the current call.
 #[pyclass(frozen)]
 #[derive(Default)]
 pub struct Mailbox(Mutex<Vec<Event>>);
@@ -26,9 +26,9 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    /// Passes everything on to `sink`, and calls `gone` with each packet that was dropped.
+    /// Passes every action on to `sink`, and calls `gone` with each dropped packet.
     pub fn empty(&self, now: Time, sink: &mut dyn Sink<SimplePacket>, mut gone: impl FnMut(&SimplePacket)) {
-        // Not locked meanwhile: a callback of the run may see a drop, and do something to another packet.
+        // Not locked meanwhile: a callback of the run may see a drop, and act on another packet.
         let next = || mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for event in iter::repeat_with(next).take_while(|events| !events.is_empty()).flatten() {
             match event {
@@ -42,22 +42,22 @@ impl Mailbox {
     }
 }
 
-/// A packet in a discipline. It leaves by being returned from `dequeue` or by `drop`.
+/// A packet in a discipline. It leaves when `dequeue` returns it, or by `drop`.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Packet {
     seen: SimplePacket,
     arrived: Time,
     is_marked: AtomicBool,
     is_gone: AtomicBool,
-    /// The codes of its labels by kind, or [`NO_LABEL`].
+    /// Codes of the packet's labels by kind, or [`NO_LABEL`].
     labels: [AtomicU32; LabelKind::ALL.len()],
     mailbox: Py<Mailbox>,
 }
 
-/// The code of no label.
+/// Code for no label.
 const NO_LABEL: u32 = u32::MAX;
 
-/// What Python calls a kind of label.
+/// Python's name of a kind of label.
 const fn name_of(kind: LabelKind) -> &'static str {
     match kind {
         LabelKind::Tickets => "tickets",
@@ -82,7 +82,7 @@ impl Packet {
         Self { seen, arrived, is_marked, is_gone: AtomicBool::new(false), labels, mailbox }
     }
 
-    /// The packet as it is now.
+    /// Current state of the packet.
     pub fn seen(&self) -> SimplePacket {
         let ecn = if self.is_marked.load(Ordering::Relaxed) { Ecn::Ce } else { self.seen.ecn };
         SimplePacket { ecn, labels: LabelKind::ALL.map(|kind| self.label_of(kind)), ..self.seen }
@@ -93,15 +93,15 @@ impl Packet {
         (code != NO_LABEL).then(|| Label::from_code(code))
     }
 
-    /// Whether the discipline has given it up.
+    /// Whether the discipline has given the packet up.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 
-    /// Takes it from the discipline that has this mailbox.
+    /// Takes the packet from the discipline with this mailbox.
     ///
     /// # Errors
-    /// If it has given it up before, or it is of another one.
+    /// The packet was given up before, or belongs to another discipline.
     pub fn take(&self, mailbox: &Py<Mailbox>) -> PyResult<SimplePacket> {
         if !self.mailbox.is(mailbox) {
             return Err(PyValueError::new_err(format!("{} is a packet of another queue", self.__repr__())));
@@ -110,10 +110,10 @@ impl Packet {
         Ok(self.seen())
     }
 
-    /// Drops it because it was not admitted.
+    /// Drops a packet that was not admitted.
     ///
     /// # Errors
-    /// If it has left already.
+    /// The packet has left already.
     pub fn refuse(&self) -> PyResult<()> {
         self.drop(DropReason::Overflow.name())
     }
@@ -129,25 +129,25 @@ impl Packet {
 
 #[pymethods]
 impl Packet {
-    /// The flow that it belongs to: a small number.
+    /// Flow of the packet: a small number.
     #[getter]
     const fn flow(&self) -> u32 {
         self.seen.flow.0
     }
 
-    /// Its size on the wire in bytes.
+    /// Size on the wire in bytes.
     #[getter]
     const fn size(&self) -> u64 {
         self.seen.size.get()
     }
 
-    /// When it came, s.
+    /// Arrival time in s.
     #[getter]
     fn arrived(&self) -> f64 {
         self.arrived.as_secs_f64()
     }
 
-    /// What its header says: `tcp`, `udp` or `control`.
+    /// Protocol in the header: `tcp`, `udp` or `control`.
     #[getter]
     const fn protocol(&self) -> &'static str {
         match self.seen.protocol {
@@ -157,18 +157,18 @@ impl Packet {
         }
     }
 
-    /// Whether congestion can be signalled by marking it.
+    /// Whether the packet is ECN-capable.
     #[getter]
     const fn ecn(&self) -> bool {
         self.seen.ecn.is_capable()
     }
 
-    /// Its label of a kind, `rate`, `tickets` or `ack_tickets`; None without one.
+    /// Label of a kind, `rate`, `tickets` or `ack_tickets`; None without one.
     fn label(&self, kind: &str) -> PyResult<Option<f64>> {
         Ok(self.label_of(kind_of(kind)?).map(Label::value))
     }
 
-    /// Writes its label of a kind, rounded to the 17 bits that a header has, in place of any other; None takes it off.
+    /// Writes the label of a kind, rounded to the header's 17 bits, in place of any other; None removes it.
     fn set_label(&self, kind: &str, value: Option<f64>) -> PyResult<()> {
         let kind = kind_of(kind)?;
         if let Some(value) = value.filter(|value| !value.is_finite() || *value < 0.0) {
@@ -176,7 +176,7 @@ impl Packet {
             return Err(PyValueError::new_err(message));
         }
         let code = value.map_or(NO_LABEL, |value| Label::new(value).code());
-        // A header has room for one.
+        // A header has room for one label.
         for other in LabelKind::ALL.into_iter().filter(|_| value.is_some()) {
             self.labels[other as usize].store(NO_LABEL, Ordering::Relaxed);
         }
@@ -184,7 +184,7 @@ impl Packet {
         Ok(())
     }
 
-    /// Marks it "congestion experienced"; returns False, without effect, if it is not ECN-capable.
+    /// Marks the packet "congestion experienced"; returns False, without effect, if it is not ECN-capable.
     fn mark(&self) -> bool {
         if !self.seen.ecn.is_capable() || self.is_gone() {
             return false;
@@ -195,7 +195,8 @@ impl Packet {
         true
     }
 
-    /// Drops it. The reason, `early`, `forced`, `overflow`, `policy` or `push_out`, is where results count it.
+    /// Drops the packet. Results count it under the reason: `early`, `forced`, `overflow`, `policy` or
+    /// `push_out`.
     #[pyo3(signature = (reason = "overflow"))]
     fn drop(&self, reason: &str) -> PyResult<()> {
         let Some(reason) = DropReason::ALL.into_iter().find(|known| known.name() == reason) else {

@@ -1,4 +1,4 @@
-//! The run that disciplines belong to.
+//! The run of a discipline.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,12 @@ use apportion::Cancel;
 use pyo3::prelude::*;
 
 thread_local! {
-    /// The run of this thread. Disciplines are built on the thread that runs them, by code that knows no run.
+    /// Run of this thread. Disciplines are built on the thread that runs them, by code without access to the
+    /// run.
     static CURRENT: RefCell<Session> = RefCell::default();
 }
 
-/// What stops a run, and what it raises then.
+/// Stops a run, and keeps the exception that it then raises.
 #[derive(Clone, Default)]
 pub struct Session {
     cancel: Cancel,
@@ -23,7 +24,7 @@ impl Session {
         Self { cancel: cancel.clone(), failure: Arc::default() }
     }
 
-    /// That of this thread.
+    /// Session of this thread.
     pub fn current() -> Self {
         CURRENT.with_borrow(Self::clone)
     }
@@ -47,7 +48,7 @@ impl Session {
         self.cancel.is_cancelled()
     }
 
-    /// The exception, if there was one.
+    /// The exception, if any.
     pub fn failure(&self) -> Option<PyErr> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! What is registered: classes with their parameters, as entries of the catalogue.
+//! Registered classes with their parameters, as entries of the catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,15 +21,15 @@ pub struct Spec {
     entry: &'static Entry,
 }
 
-/// What a class does.
+/// Role of a class.
 pub enum Kind {
-    /// It holds packets: `enqueue`, `dequeue`.
+    /// Holds packets: `enqueue`, `dequeue`.
     Queue,
-    /// It decides about packets that a scheduler holds: `admit`, and perhaps `victim` and `dequeue`.
+    /// Decides about packets in a scheduler: `admit`, and optionally `victim` and `dequeue`.
     Policy { scheduler: String },
 }
 
-/// A value of a parameter, in the units of Python: s, bit/s, bytes, packets.
+/// Value of a parameter, in the units of Python: s, bit/s, bytes, packets.
 #[derive(Clone, Debug, IntoPyObject, IntoPyObjectRef)]
 pub enum Argument {
     Flag(bool),
@@ -37,14 +37,15 @@ pub enum Argument {
     Number(f64),
 }
 
-/// Classes by name. A second registration of a name takes the place of the first, as a cell of a notebook that is run again needs.
+/// Classes by name. A second registration of a name replaces the first, for notebook cells that run again.
 static REGISTERED: Mutex<BTreeMap<String, Arc<Spec>>> = Mutex::new(BTreeMap::new());
 
 fn registered() -> MutexGuard<'static, BTreeMap<String, Arc<Spec>>> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the catalogue keeps as long as the process runs. A program registers some classes, a notebook some more.
+/// Leaks a text: the catalogue keeps it for the life of the process. A program registers a few classes, a
+/// notebook a few more.
 pub fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
@@ -92,7 +93,7 @@ impl Spec {
         Ok(Self { class, kind, entry: Box::leak(Box::new(entry)) })
     }
 
-    /// The values of all parameters.
+    /// Values of all parameters.
     pub fn arguments(&self, args: &EntryArgs<'_>) -> Vec<(&'static str, Argument)> {
         let value = |param: &Param| {
             let name = param.name;
@@ -111,13 +112,13 @@ impl Spec {
         self.entry.params.iter().map(value).collect()
     }
 
-    /// The values of all parameters where none is set.
+    /// Default values of all parameters.
     pub fn defaults(&self) -> Vec<(&'static str, Argument)> {
         self.arguments(&EntryArgs::defaults(self.entry))
     }
 }
 
-/// What a default says of the values of its parameter.
+/// Type of a parameter, from its default.
 fn kind_of(default: &str) -> Option<param::Kind> {
     if default == "true" || default == "false" {
         return Some(param::Kind::Switch);
@@ -138,11 +139,11 @@ fn kind_of(default: &str) -> Option<param::Kind> {
     quantities.into_iter().find_map(|(fits, kind)| fits.then_some(kind))
 }
 
-/// What the library has, and what was registered: disciplines and congestion controls.
+/// The library's catalogue with the registered disciplines and congestion controls.
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
     for spec in registered().values() {
-        // It was refused when it was registered if it cannot be.
+        // Registration has refused a class that cannot be added.
         let _ = add(&mut catalog, spec);
     }
     congestion::add_to(&mut catalog);
@@ -161,7 +162,7 @@ fn add(
     )
 }
 
-/// Registers a class as a discipline; one with a scheduler is a policy.
+/// Registers a class as a discipline; a class with a scheduler is a policy.
 #[pyfunction]
 pub fn register(
     class: Py<PyType>,
@@ -173,7 +174,7 @@ pub fn register(
     let spec = Arc::new(Spec::new(class, name, summary, scheduler, &parameters)?);
     let refused = add(&mut Catalog::default(), &spec);
     refused.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    // What it replaces is dropped when the lock is free: that may call Python.
+    // Drop the replaced class without the lock: that may call Python.
     let replaced = registered().insert(name.to_owned(), spec);
     drop(replaced);
     Ok(())
