@@ -35,8 +35,7 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
 
     *A congestion control* has ``on_ack(self, window, ack)``, which moves ``window.cwnd`` and ``window.ssthresh``, in segments, and
     ``on_loss(self, window, event)``, which returns how many segments are left, or ``window`` where it has moved that itself, or None to ignore
-    the loss. One object is made for each connection, as ``cls(connection)``. docs/python.md has its other hooks, and the attributes by which
-    a class says what it asks of the transport.
+    the loss. One object is made for each connection, as ``cls(connection)``. Notes list all hooks, their arguments and class attributes.
 
     Times are in seconds. Disciplines may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
     scenarios that change these while they run; and ``statistics(self)``, called at the end, which returns a dict of names and numbers for
@@ -66,6 +65,50 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     -----
     Replications with such a class run one after the other, since the interpreter runs one thread at a time. For more, run several
     processes.
+
+    The hooks of a congestion control; windows and packets in flight count segments, times are in s, sizes in bytes, rates in bit/s:
+
+    - ``on_ack(window, ack)``: an ACK opens the window; each ACK if the control moves the window.
+    - ``on_loss(window, event)``: a loss begins recovery. Returns the segments left; ``window``, if moved; None to ignore the loss.
+    - ``on_repaired_loss(window, event)``: a tail loss probe repaired a loss. Returns likewise; default ``on_loss``.
+    - ``on_mark(window, event)``: a packet was marked, once a window. Returns likewise; default ``on_loss``.
+    - ``on_timeout(window, event)``: the retransmission timer expired. Returns the threshold; default half of ``event.basis``.
+    - ``on_sent(window, sent)``: a segment leaves.
+    - ``on_feedback(feedback)``: an ACK arrives, before its evaluation.
+    - ``on_segment_lost(window, now, number)``: a segment is declared lost.
+    - ``on_recovered(window)``: the data outstanding at congestion has arrived.
+    - ``on_undone()``: the last recovery was needless.
+    - ``on_app_limited(in_flight)``: there is no more to send, and room in the window.
+    - ``on_restart()``: the window restarts after idle time.
+    - ``pacing_rate(srtt)``: returns the rate, or None: 1.2 windows a round trip, 2 in slow start.
+    - ``moves_window(phase)``: returns whether it moves the window itself in this phase, also in recovery; default False.
+    - ``has_slow_start()``: returns whether HyStart may end its slow start; default True.
+    - ``mark_share()``: returns the share of segments taken as marked, 0 to 1; default 1.
+
+    Their arguments:
+
+    - ``connection``: ``initial_window``; ``segment`` and ``wire``, a full segment without and with headers.
+    - ``window``: ``cwnd`` and ``ssthresh``, writable except in ``on_timeout`` and ``on_segment_lost``; ``is_slow_start``;
+      ``grow_as_reno(counted, abc_limit)``.
+    - ``ack``: ``now``; ``phase``: ``"open"``, ``"cwr"``, ``"recovery"`` or ``"loss"``; ``acked``, and as Reno counts them ``counted`` and
+      ``abc_limit``; ``delivered``, ``lost``, ``prior_in_flight``, ``in_flight``; the numbers ``number``, ``last_sent``, ``latest``; ``rtt``,
+      ``srtt``, ``min_rtt``; ``slow_start``, ``is_limited``, ``may_grow``.
+    - ``event``: ``now``; ``cwnd``, ``basis`` (what Reno halves), ``receive_window``, ``in_flight``; ``again``: a timeout whose threshold
+      was lowered before.
+    - ``sent``: ``now``, ``number``, ``in_flight``.
+    - ``feedback``: ``now``, ``number``, ``last_sent``, ``bytes``, ``segments``, ``marked``, ``counts_marks``, ``one_way_delay``.
+
+    Class attributes of a congestion control, with defaults:
+
+    - ``name`` (from the class name), ``reference`` (``"–"``): its name in scenarios, its specification.
+    - ``paces`` (False): segments leave at a rate.
+    - ``needs_rack`` (False): it measures by the record of segments, which TCP has with RACK only.
+    - ``one_way_delay`` (False): TCP's receiver reports ``feedback.one_way_delay``.
+    - ``quic`` (True): QUIC has it too.
+    - ``marks`` (``"one"``): ``"one"`` mark per window (RFC 3168), or each one: ``"echoed"`` (RFC 8257), ``"counted"`` (RFC 9768).
+
+    Its losses are repaired by selective acknowledgments, as for ``sack`` in profiles without RACK. The repair of ``reno`` or ``newreno`` needs
+    a control in Rust.
 
     Examples
     --------

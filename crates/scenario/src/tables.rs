@@ -118,8 +118,8 @@ pub(crate) const LINK: &[Param] = &concat::<16>(&[
         optional(
             "count",
             of(Kind::Count).within(Range::UpTo(MAX_LINKS)),
-            "Number of equal links `x.1`, `x.2`, ... (back: `x.1.back`, ...), each with this rate and its own queue. A \
-             hash assigns connections. If absent, one link `x`.",
+            "Number of equal links `x.1`, `x.2`, ..., each with this rate and its own queue. A hash assigns \
+             connections. If absent, one link `x`.",
         ),
         optional("lost", of(Kind::Tables(LOST)), "Packets to lose, by ordinal."),
         optional(
@@ -156,7 +156,7 @@ const SHARED_LINK: [Param; 11] = [
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second that the far router issues to the link, in its currency; if absent, labels pass unchanged.",
+        "Tickets per second that the far router issues to the link, in its currency; labels pass unchanged if absent.",
     ),
     optional(
         "ack_tickets",
@@ -241,7 +241,7 @@ pub(crate) const FLOW: &[Param] = &concat::<25>(&[
         optional(
             "count",
             of(Kind::Count).within(Range::UpTo(MAX_FLOWS)),
-            "Number of flows in a group: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow `x` with `i` = 1.",
+            "Number of flows in a group: `x.1` with `i` = 1, `x.2`, ...; if absent, one flow `x` with `i` = 1.",
         ),
         required("from", TEXT, "Node of the source; `{i}` is the number in the group."),
         required("to", TEXT, "Node of the sink."),

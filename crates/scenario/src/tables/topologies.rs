@@ -67,7 +67,7 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     Variant {
         name: "gfc",
         doc: "Generic fairness configuration: routers R1 - R4, linked by `R1-R2` (15.6 Mb/s), `R2-R3` (36 Mb/s) and \
-             `R3-R4` (22.8 Mb/s), 10 ms each; at each router hosts short1 - short4 and long1 - long4, by length of \
+             `R3-R4` (22.8 Mb/s), 10 ms each; at each router hosts short1 - short4 and long1 - long4, by delay of \
              access link.",
         params: &[
             optional("queue", QUEUE, "Queue discipline of the three links; \"fifo\" if absent."),
@@ -89,9 +89,9 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     Variant {
         name: "fat_tree",
         doc: "Data centre of `k`-port switches (Al-Fares et al., SIGCOMM 2008): `k` pods of k/2 edge and k/2 aggregation \
-             switches, k^2/4 core switches, numbered from 1: edge1, ..., agg1, ..., core1, ...; hosts h1, ..., \
-             h{k^3/4}, k/2 per edge switch. Links `h1-edge1`, `edge1-agg1`, `agg1-core1` lead up, `.back` down. A hash \
-             selects among the k^2/4 equal paths between pods.",
+             switches, k^2/4 core switches: edge1, ..., agg1, ..., core1, ...; hosts h1, ..., k/2 per edge switch. \
+             Links `h1-edge1`, `edge1-agg1`, `agg1-core1` lead up, `.back` down. A hash selects among equal paths, \
+             k^2/4 between pods.",
         params: &[
             required("k", of(Kind::Count).within(Range::UpTo(MAX_K)), "Ports of a switch, even."),
             FABRIC,
@@ -101,8 +101,8 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     Variant {
         name: "leaf_spine",
         doc: "Data centre of two layers: leaves leaf1, ..., each linked to every spine spine1, ...; hosts h1, ..., the \
-             first at leaf1. Links `h1-leaf1`, `leaf1-spine1` lead up, `.back` down. A hash selects among the equal \
-             paths, one per spine.",
+             first at leaf1. Links `h1-leaf1`, `leaf1-spine1` lead up, `.back` down. A hash selects among equal paths, \
+             one per spine.",
         params: &[
             required("leaves", SWITCHES, "Number of leaves."),
             required("spines", SWITCHES, "Number of spines."),
