@@ -121,7 +121,7 @@ pub struct PortError {
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            "; it needs CAP_NET_RAW: run it as root, or by the unit in docs/gateway.md"
+            "; it needs CAP_NET_RAW: run it as root, or by the unit in docs/operator.md"
         }
         Some(libc::ENODEV | libc::ENXIO) => "; the interface has gone",
         _ => "",
