@@ -1,4 +1,4 @@
-"""What scenarios can name."""
+"""Names for scenarios."""
 
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ class Entry(NamedTuple):
     name : str
         The name.
     role : str
-        What it is, such as ``scheduler``, ``buffer policy`` or ``TCP profile``.
+        Its role, for example ``scheduler``, ``buffer policy`` or ``TCP profile``.
     summary : str
-        What it does, in a sentence.
+        Its effect, in a sentence.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 def names() -> dict[str, list[Entry]]:
-    """List everything that scenarios can name, by kind.
+    """List all names for scenarios, by kind.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def names() -> dict[str, list[Entry]]:
 
 
 def disciplines() -> list[Entry]:
-    """List what ``queue`` can name: schedulers, buffer policies, whole systems, shapers, and the isolation of hosts.
+    """List the disciplines for ``queue``: schedulers, buffer policies, whole systems, shapers, and the isolation of hosts.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def disciplines() -> list[Entry]:
 
 
 def examples() -> list[str]:
-    """List the names of the scenarios that are built in; see :func:`apportion.example`."""
+    """List the names of the built-in scenarios; see :func:`apportion.example`."""
     return _native.example_names()
 
 
@@ -56,7 +56,7 @@ def experiments() -> list[Entry]:
 
 
 class _Text(str):
-    """Text that a prompt shows as it is."""
+    """Text that a prompt shows without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -68,12 +68,12 @@ def explain(name: str) -> str:
     Parameters
     ----------
     name : str
-        Its name, such as ``"pfd"``.
+        Its name, for example ``"pfd"``.
 
     Returns
     -------
     str
-        What it is, where it comes from, how to write it, its parameters with defaults; a prompt shows it without quotes.
+        A description, the source, the notation, and the parameters with defaults; a prompt shows it without quotes.
 
     Raises
     ------

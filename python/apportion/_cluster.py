@@ -1,8 +1,7 @@
 """Simulations on a cluster, by Dask.
 
 The client divides the simulations that its cache lacks into batches, workers simulate these and return entries of a cache, and the
-client keeps them. A run then finds all of them there. So workers need no folder in common with the client, and what has arrived
-is never lost.
+client keeps them. A run then finds them all in its cache. Workers need no shared folder, and received results are never lost.
 """
 
 from __future__ import annotations
@@ -30,17 +29,18 @@ from . import _native
 from ._native import RunError
 from ._progress import shown
 
-# Time of a batch, s: Dask takes some 10 ms for a task, of all processes together.
+# Target time of a batch, s. Dask takes about 10 ms per task, over all processes.
 _BATCH = 0.5
-# The same for each thread of the cluster, s: the scheduler, which handles some hundreds of tasks a second, then has time left.
+# Target time of a batch per thread of the cluster, s: the scheduler, which handles a few hundred tasks/s, then has time left.
 _BATCH_PER_THREAD = 0.01
-# The last batches are shorter, so that threads end together: each of these parts of what is left for a thread, down to this part
-# of a batch. Chosen: with some more tasks, a thread waits for the others a tenth of a second at most.
+# The last batches are shorter, so that threads end together: a batch takes one of these parts of the rest for a thread, but at
+# least this fraction of a full batch. Chosen: for a few more tasks, a thread waits for the others for at most 0.1 s.
 _PARTS_OF_REST = 3
 _LEAST_PART = 0.2
-# Batches that are under way. Chosen: results that wait for the client are few, and clusters that grow with what waits do grow.
+# Maximum number of batches under way. Chosen: few results wait for the client, and enough tasks wait for clusters that grow with
+# their number.
 _UNDER_WAY = 1000
-# How often the number of threads is looked up, s.
+# Interval of lookups of the number of threads, s.
 _LOOK = 5.0
 
 _Part = tuple[int, str, bytes]
@@ -48,10 +48,10 @@ _Part = tuple[int, str, bytes]
 _Job = tuple[list[tuple[Any, ...]], int, bool, bool]
 
 
-# What a worker has loaded, by the name of the sweep.
+# Simulations that a worker has loaded, by the name of the sweep.
 _loaded: dict[str, _native.Parts] = {}
 _loading = threading.Lock()
-# Sweeps at the same time whose scenarios a worker keeps. Chosen: several clients may share a cluster.
+# Maximum number of loaded sweeps. Chosen: several clients may share a cluster.
 _KEPT = 4
 
 
@@ -77,13 +77,13 @@ def _load(name: str, packed: bytes) -> _native.Parts:
 
 
 def simulate(name: str, packed: bytes, numbers: list[int]) -> tuple[float, list[_Part]]:
-    """Simulate a batch on a worker; returns how long it took, s, and what is to be kept."""
+    """Simulate a batch on a worker; return the time it took, s, and the results to keep."""
     parts = _load(name, packed)
     worker = distributed.get_worker()
     key = worker.get_current_task()
 
     def is_cancelled() -> bool:
-        # Of a task whose client has cancelled it, or gone, Dask leaves the thread alone.
+        # Dask does not stop the thread of a task whose client has cancelled it or has gone.
         task = worker.state.tasks.get(key)
         return task is None or task.state == "cancelled"
 
@@ -93,7 +93,7 @@ def simulate(name: str, packed: bytes, numbers: list[int]) -> tuple[float, list[
 
 
 def _sent() -> Callable[..., Any]:
-    """What is sent to workers: a function that Dask sends as a whole, since a worker without the package could not even read its name."""
+    """Return the function for workers. Dask sends it by value: a worker without the package could not look up its name."""
 
     def call(name: str, packed: bytes, numbers: list[int]) -> Any:
         from apportion import _cluster
@@ -104,17 +104,17 @@ def _sent() -> Callable[..., Any]:
 
 
 class _Batch(NamedTuple):
-    """Simulations that are a task."""
+    """Simulations of one task."""
 
     numbers: list[int]
-    # What they take, s, by the estimate as it came.
+    # Uncorrected estimate of their time, s.
     estimate: float
-    # Dask takes tasks of one kind for equally long when it moves them to idle workers.
+    # Dask assumes that tasks of a kind take equally long when it moves them to idle workers.
     kind: str
 
 
 class _Batches:
-    """Divides simulations into batches of about the same time, by an estimate that what has ended corrects."""
+    """Divides simulations into batches of about the same time. Finished batches correct the estimate."""
 
     def __init__(self, numbers: list[int], total: int, seconds: list[float]) -> None:
         self._numbers = deque(numbers)
@@ -134,7 +134,7 @@ class _Batches:
         estimate = 0.0
         while self._numbers and estimate < enough:
             of_one = self._estimate_of(self._numbers[0])
-            # What takes long does not hold up what was short.
+            # A long simulation does not delay the short ones before it.
             if numbers and estimate + of_one > 2 * enough:
                 break
             numbers.append(self._numbers.popleft())
@@ -144,7 +144,7 @@ class _Batches:
         return _Batch(numbers, estimate, kind) if numbers else None
 
     def learn(self, batch: _Batch, seconds: float) -> None:
-        """Correct the estimate by a batch that has ended."""
+        """Correct the estimate by a finished batch."""
         self._estimated += batch.estimate
         self._measured += seconds
 
@@ -153,21 +153,21 @@ class _Cluster:
     """The tasks of one sweep on a cluster."""
 
     def __init__(self, client: distributed.Client, job: tuple[Any, ...]) -> None:
-        # Its methods return values or coroutines, as the client is made.
+        # Its methods return values or coroutines, depending on how the client was made.
         self._client: Any = client
         self._name = uuid.uuid4().hex
         self._count = 0
-        # None: an interrupt.
+        # None stands for an interrupt.
         self._ended: queue.SimpleQueue[distributed.Future | None] = queue.SimpleQueue()
         self._under_way: dict[distributed.Future, _Batch] = {}
         self._threads, self._looked = 0, 0.0
         self._has_ended = False
         self._simulate = _sent()
-        # As a task, it is made again where a worker that had it is lost.
+        # As a task, it is recomputed if its worker is lost.
         self._packed = client.submit(bytes, pickle.dumps(job), key=f"apportion-scenario-{self._name}", pure=False)
 
     def threads(self) -> int:
-        """Return how many threads the cluster has, as of lately."""
+        """Return the recent number of threads of the cluster."""
         if not self._looked or time.monotonic() - self._looked > _LOOK:
             if (threads := sum(self._client.nthreads().values())) == 0 and not self._looked:
                 warnings.warn("the cluster has no workers yet; the sweep waits for some", stacklevel=2)
@@ -176,7 +176,7 @@ class _Cluster:
 
     def has_room(self, batch: _Batch) -> bool:
         if not self._has_ended and self._threads and len(batch.numbers) > 1:
-            # Nothing is known yet of how long they take: the others wait until something is, and no thread is idle meanwhile.
+            # Their times are unknown yet. Later batches wait for the first one to end, while every thread has work.
             return len(self._under_way) < 2 * self._threads
         return len(self._under_way) < max(_UNDER_WAY, 3 * self._threads)
 
@@ -186,7 +186,7 @@ class _Cluster:
     def start(self, batch: _Batch) -> None:
         self._count += 1
         key = f"apportion-{batch.kind}-{self._name}-{self._count}"
-        # Earlier ones first: else those that are submitted at once have no order.
+        # Earlier batches first: otherwise batches submitted together have no order.
         priority = -self._count
         words = (self._name, self._packed, batch.numbers)
         future = self._client.submit(self._simulate, *words, key=key, pure=False, priority=priority)
@@ -194,7 +194,7 @@ class _Cluster:
         future.add_done_callback(self._ended.put)
 
     def ended(self) -> Iterator[tuple[_Batch, float, list[_Part]]]:
-        """Wait until a batch has ended; yield all that have, with how long they took and what is to be kept."""
+        """Wait until a batch has ended; yield all ended batches with their times and the results to keep."""
         found = [self._ended.get()]
         while not self._ended.empty():
             found.append(self._ended.get())
@@ -207,7 +207,7 @@ class _Cluster:
 
     @contextmanager
     def noting_interrupts(self) -> Iterator[None]:
-        """Note an interrupt, and raise it as always: where that is ignored, as in a finalizer, :meth:`ended` raises it."""
+        """Note an interrupt, and raise it as usual; if that is ignored, for example in a finalizer, :meth:`ended` raises it."""
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
@@ -224,7 +224,7 @@ class _Cluster:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def cancel(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the batches under way."""
         if self._client.status == "running":
             self._client.cancel([*self._under_way, self._packed])
         self._under_way.clear()
@@ -238,7 +238,7 @@ def run(
     force: bool,
     progress: bool | Callable[[int, int], object] | None,
 ) -> tuple[_native.Results, bool]:
-    """Simulate on a cluster, and return the results, and whether an interrupt ended it early."""
+    """Simulate on a cluster; return the results, and whether an interrupt ended it early."""
     cache = _native.Cache()
     packed = _packed(scenario)
     phase_check = seeds > 1 if phase_check is None else phase_check
@@ -272,8 +272,8 @@ def fill(
 def command(
     address: str, scenarios: list[_native.Scenario], seeds: int, phase_check: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:
-    """Do what ``apportion sweep`` and ``apportion reproduce`` ask for: simulate into the cache. Return whether all of it has ended."""
-    # What Dask logs, of a scheduler that is lost even a traceback, is what messages say.
+    """Simulate into the cache for ``apportion sweep`` and ``apportion reproduce``. Return whether all of it has ended."""
+    # Messages say what Dask would log, even with a traceback for a lost scheduler.
     logging.disable(logging.ERROR)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -293,10 +293,10 @@ def command(
 
 def _check_address(address: str) -> None:
     scheme, place = parse_address(address)
-    # A client that is made for an unknown kind of address does not end in peace.
+    # A client for an unknown kind of address hangs or logs errors when it ends.
     get_backend(scheme)
     try:
-        # Without a port, a client tries to connect until its time is up.
+        # Without a port, a client tries to connect until its timeout.
         if scheme != "inproc":
             parse_host_port(place)
     except ValueError:
@@ -319,7 +319,7 @@ def _fill(
     progress: bool | Callable[[int, int], object] | None,
     cache: _native.Cache,
 ) -> bool:
-    """Simulate what the cache lacks. Return whether an interrupt ended it early."""
+    """Run the simulations that the cache lacks. Return whether an interrupt ended it early."""
     if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(f"client is {client!r}; give a distributed.Client that is not asynchronous")
     parts = _parts(job)

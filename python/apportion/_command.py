@@ -1,4 +1,4 @@
-"""The command ``apportion``: the same as that of the Rust package, in this process."""
+"""The command ``apportion`` of the Rust package, in this process."""
 
 import signal
 import sys
@@ -18,8 +18,8 @@ def _on_cluster(
 
 
 def main() -> None:
-    """Do what the command line says, and exit with its status."""
-    # The command handles signals itself, and what it starts inherits those that Python ignores.
+    """Run the command line, and exit with its status."""
+    # The command handles signals itself, and its child processes would inherit the signals that Python ignores.
     for name in ("SIGINT", "SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Disciplines and congestion controls that are classes of Python."""
+"""Disciplines and congestion controls that are Python classes."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ def register(cls: _Class, /, *, name: str | None = None) -> _Class: ...
 @overload
 def register(cls: None = None, /, *, name: str | None = None) -> Callable[[_Class], _Class]: ...
 def register(cls: Any = None, /, *, name: str | None = None) -> Any:
-    """Register a class as a queue discipline or a congestion control, for scenarios to name; also as a decorator.
+    """Register a class as a queue discipline or a congestion control under a name for scenarios; also a decorator.
 
-    A class is one of three things. Of a discipline one object is made for each queue of each replication, as ``cls(link, **parameters)``.
+    A class is a whole discipline, a buffer policy or a congestion control. A discipline is made for each queue of each replication, as
+    ``cls(link, **parameters)``.
 
     *A whole discipline* has ``enqueue(self, now, packet)``, which keeps the packet or calls ``packet.drop()``, and
-    ``dequeue(self, now)``, which returns the packet to send, or None. One that holds packets back has ``wakeup(self)`` too, which
-    returns the time at which to ask again.
+    ``dequeue(self, now)``, which returns the packet to send, or None. A discipline that is not work-conserving also has
+    ``wakeup(self)``, which returns the time of the next ``dequeue``.
 
-    *A buffer policy* has ``admit(self, now, packet, buffer)``, which returns True or False, and perhaps ``victim(self, now, buffer)``, called
-    after each arrival until it returns None, which returns the flow that loses its last packet, or ``(flow, "head")``; and perhaps
-    ``dequeue(self, now, buffer)``, which takes packets by ``buffer.pop()`` and returns one of them. Its attribute ``scheduler`` is ``"fifo"``
-    (the default), ``"drr"``, ``"rr"``, ``"stfq"``, ``"scfq"`` or ``"wf2q_plus"``.
+    *A buffer policy* has ``admit(self, now, packet, buffer)``, which returns True or False. Two methods are optional.
+    ``victim(self, now, buffer)`` is called after each arrival until it returns None; it returns the flow that loses its last packet, or
+    ``(flow, "head")``. ``dequeue(self, now, buffer)`` takes packets with ``buffer.pop()`` and returns one of them. The attribute
+    ``scheduler`` is ``"fifo"`` (the default), ``"drr"``, ``"rr"``, ``"stfq"``, ``"scfq"`` or ``"wf2q_plus"``.
 
-    *A congestion control* has ``on_ack(self, window, ack)``, which moves ``window.cwnd`` and ``window.ssthresh``, in segments, and
-    ``on_loss(self, window, event)``, which returns how many segments are left, or ``window`` where it has moved that itself, or None to ignore
-    the loss. One object is made for each connection, as ``cls(connection)``. Notes list all hooks, their arguments and class attributes.
+    *A congestion control* has ``on_ack(self, window, ack)``, which sets ``window.cwnd`` and ``window.ssthresh``, in segments. Its
+    ``on_loss(self, window, event)`` returns the new window in segments, ``window`` if it has set that itself, or None to ignore the
+    loss. It is made for each connection, as ``cls(connection)``. Notes list all hooks, their arguments and class attributes.
 
     Times are in seconds. Disciplines may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
-    scenarios that change these while they run; and ``statistics(self)``, called at the end, which returns a dict of names and numbers for
-    :attr:`apportion.Results.statistics`. What a method raises ends the run, and comes out of :meth:`apportion.Scenario.run`.
+    scenarios that change these during a run. ``statistics(self)``, called at the end, returns a dict of names and numbers for
+    :attr:`apportion.Results.statistics`. An exception in a method ends the run; :meth:`apportion.Scenario.run` raises it.
 
     Parameters
     ----------
     cls : type
-        The class. Parameters of a discipline are the arguments of ``__init__`` behind ``link``; all have defaults: numbers, True or False, or
-        quantities as scenarios write them, which arrive as numbers: ``"50p"`` as packets, ``"64kB"`` as bytes, ``"5ms"`` as seconds,
-        ``"10Mbit"`` as bit/s, ``"2%"`` as a share. Names that every queue has are taken: ``kind``, ``drop``, ``shaper``, ``rate`` and others.
+        The class. The parameters of a discipline are the arguments of ``__init__`` after ``link``, all with defaults: numbers, True or
+        False, or quantities of scenarios. Quantities arrive as numbers: ``"50p"`` as packets, ``"64kB"`` as bytes, ``"5ms"`` as seconds,
+        ``"10Mbit"`` as bit/s, ``"2%"`` as a fraction. Keys of every queue are reserved: ``kind``, ``drop``, ``shaper``, ``rate`` and others.
     name : str, optional
-        What scenarios call it. Default: its attribute ``name``, or the name of the class in lower case with underscores. A name that is registered
-        again means the new class in scenarios that are made from then on.
+        The name in scenarios. Default: the attribute ``name``, or the name of the class in lower case with underscores. Registering a name
+        again replaces the class in scenarios made from then on.
 
     Returns
     -------
@@ -59,11 +60,11 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        If the name is taken, or the class has not what it needs.
+        If the name is taken, or the class lacks a method or a default.
 
     Notes
     -----
-    Replications with such a class run one after the other, since the interpreter runs one thread at a time. For more, run several
+    Replications with such a class run one at a time, since the interpreter runs a single thread. To use more cores, run several
     processes.
 
     The hooks of a congestion control; windows and packets in flight count segments, times are in s, sizes in bytes, rates in bit/s:
@@ -154,7 +155,7 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
 
 
 def is_control(cls: Any) -> bool:
-    """Whether a class is a congestion control."""
+    """Return whether a class is a congestion control."""
     missing = [name for name in ("on_ack", "on_loss") if not hasattr(cls, name)]
     if not isinstance(cls, type) or len(missing) == 2:
         return False
@@ -167,7 +168,7 @@ def is_control(cls: Any) -> bool:
     return True
 
 
-# What a congestion control asks of the transport, if it does not say.
+# Default requirements of a congestion control on the transport.
 _ATTRIBUTES: dict[str, str | bool] = {"reference": "–", "paces": False, "needs_rack": False, "one_way_delay": False, "quic": True, "marks": "one"}
 
 

@@ -1,4 +1,4 @@
-"""Events of a run, which functions are called with while it goes on."""
+"""Events of a run, with which callbacks are called."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Dropped(NamedTuple):
     seed : int
         The seed of the replication.
     time : float
-        When, s from the start of the run. Tables count from ``measure_from`` on.
+        Time of the event, s from the start of the run. Tables count from ``measure_from`` on.
     link : str
         The link.
     flow : str or None
@@ -37,7 +37,7 @@ class Dropped(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A packet was marked "congestion experienced" by a discipline. Attributes as of :class:`Dropped`."""
+    """A packet was marked "congestion experienced" by a discipline. The attributes are those of :class:`Dropped`."""
 
     point: str
     seed: int
@@ -53,9 +53,9 @@ class FlowSample(NamedTuple):
     Attributes
     ----------
     throughput_mbps : float
-        What reached its sink over the interval, Mb/s.
+        Throughput at the sink over the interval, Mb/s.
     window_segments, srtt_ms : float or None
-        The congestion window and the smoothed round-trip time at its end; None for UDP, and for flows of several connections.
+        Congestion window and smoothed round-trip time at the end of the interval; None for UDP and for flows of several connections.
     """
 
     throughput_mbps: float
@@ -69,9 +69,9 @@ class LinkSample(NamedTuple):
     Attributes
     ----------
     throughput_mbps : float
-        What it transmitted over the interval, Mb/s.
+        Throughput over the interval, Mb/s.
     backlog_packets : int
-        What waits at its end.
+        Backlog at the end of the interval, packets.
     """
 
     throughput_mbps: float
@@ -79,7 +79,7 @@ class LinkSample(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """A sample interval, the key ``sample`` of the scenario, has ended: what :attr:`apportion.Results.series` has of it.
+    """A sample interval has ended. Its length is the key ``sample`` of the scenario; values are those of :attr:`apportion.Results.series`.
 
     Attributes
     ----------
@@ -88,11 +88,11 @@ class Sampled(NamedTuple):
     seed : int
         The seed of the replication.
     time : float
-        When, s from the start of the run.
+        Time of the event, s from the start of the run.
     flows : dict of str to FlowSample
-        By name; empty if there are more than 2000.
+        Flows by name; empty for more than 2000 flows.
     links : dict of str to LinkSample
-        Those that are watched, by name.
+        Watched links by name.
     """
 
     point: str
@@ -103,7 +103,7 @@ class Sampled(NamedTuple):
 
 
 class Callbacks:
-    """Functions that are called while a run goes on, with the values of an event."""
+    """Functions called during a run with the values of an event."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Callbacks:
         self.on_sample = on_sample and (lambda *values: on_sample(_sampled(*values)))
 
     def names(self) -> list[str]:
-        """Return the names of those there are."""
+        """Return the names of the functions given."""
         return [name for name, function in vars(self).items() if function]
 
 

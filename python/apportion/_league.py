@@ -17,7 +17,7 @@ from ._table import Table
 
 
 def situations() -> list[str]:
-    """Return the names of the situations that are built in."""
+    """Return the names of the built-in situations."""
     return _native.situations()
 
 
@@ -34,34 +34,34 @@ def league(
     cache: bool = False,
     client: object | None = None,
 ) -> League:
-    """Run disciplines in situations, each the others' equal in TCP, buffer and seeds.
+    """Run disciplines in situations, all with the same TCP, buffer and seeds.
 
     Parameters
     ----------
     disciplines : sequence of str, optional
-        Names such as ``"fifo"``, ``"stfq+pfd"`` and ``"fq_codel+isolate"``, or tables as text, such as
-        ``'{ kind = "pie", target = "5ms" }'``. One that is :func:`registered <apportion.register>` here joins by its name. Default: all.
+        Names, for example ``"fifo"``, ``"stfq+pfd"`` and ``"fq_codel+isolate"``, or tables as text, for example
+        ``'{ kind = "pie", target = "5ms" }'``. A :func:`registered <apportion.register>` discipline takes part by its name. Default: all.
     situations : sequence, optional
-        Names of :func:`apportion.situations`, paths of scenario files, and scenarios, which are called by their title. The disciplines
-        take the place of the list of queues, or of the only queue. Default: all that are built in.
+        Names of :func:`apportion.situations`, paths of scenario files, and scenarios, named by their title. The disciplines replace
+        the list of queues, or the only queue. Default: all built-in situations.
     seeds, jobs, phase_check, progress, force, cache
-        As of :meth:`apportion.Scenario.run`.
+        Like those of :meth:`apportion.Scenario.run`.
     folder : str or path, optional
-        Where the league gets a folder of its own, with the page, a report of each cell and the table.
+        Parent of a new folder for the league, with the page, a report of each cell and the table.
     client : distributed.Client, optional
-        A Dask cluster that simulates, as of :func:`apportion.sweep`.
+        A Dask cluster that simulates, as for :func:`apportion.sweep`.
 
     Returns
     -------
     League
-        What was measured.
+        The results.
 
     Raises
     ------
     ValueError
-        If a list is empty or an argument makes no sense.
+        If a list is empty or an argument is invalid.
     RunError
-        If a name is unknown, the league is too large, or a file cannot be written; with a cluster also as :func:`apportion.sweep`.
+        If a name is unknown, the league is too large, or a file cannot be written; with a cluster also as for :func:`apportion.sweep`.
 
     Examples
     --------
@@ -96,14 +96,14 @@ def league(
 
 
 def _name(scenario: Scenario) -> str:
-    """What a league calls a scenario, which is the name of a folder too."""
+    """Return the name of a scenario in a league, also used for its folder."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", scenario.title).strip("-").lower() or "scenario"
 
 
 class League:
-    """A league that was run. See :func:`apportion.league`.
+    """Results of a league. See :func:`apportion.league`.
 
-    In a notebook it shows itself as its text.
+    A notebook shows them as text.
     """
 
     def __init__(self, native: _native.LeagueResults) -> None:
@@ -111,12 +111,12 @@ class League:
 
     @cached_property
     def cells(self) -> Table:
-        """Every metric of every cell: one a row, with mean, half of the interval, and why a discipline cannot run."""
+        """Every metric of every cell, one per row, with mean, half the interval, and why a discipline cannot run."""
         return Table(self._native.cells)
 
     @property
     def folder(self) -> Path | None:
-        """The folder that it was written to."""
+        """The folder of the league."""
         return self._native.folder
 
     def page(self) -> str:
@@ -128,6 +128,6 @@ class League:
         return self._native.text()
 
     def __repr__(self) -> str:
-        """Say how much there is."""
+        """Show the size of the league."""
         count = {name: len(set(self.cells[name])) for name in ("discipline", "situation")}
         return f"<apportion.League: {count['discipline']} disciplines in {count['situation']} situations>"

@@ -9,7 +9,7 @@ from ._events import Callbacks
 VERSION: Final[str]
 
 class ScenarioError(ValueError):
-    """A scenario that makes no sense."""
+    """An invalid scenario."""
 
     problems: tuple[tuple[str, str], ...]
 
@@ -145,219 +145,219 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
 
 class Packet:
-    """A packet in a discipline. It leaves by being returned from ``dequeue``, or by ``drop``."""
+    """A packet in a discipline. It leaves when ``dequeue`` returns it, or by ``drop``."""
 
     @property
     def flow(self) -> int:
-        """The flow that it belongs to: a small number."""
+        """Flow of the packet: a small number."""
     @property
     def size(self) -> int:
-        """Its size on the wire in bytes."""
+        """Size on the wire in bytes."""
     @property
     def arrived(self) -> float:
-        """When it came, s."""
+        """Arrival time, s."""
     @property
     def protocol(self) -> str:
-        """What its header says: ``tcp``, ``udp`` or ``control``."""
+        """Protocol in the header: ``tcp``, ``udp`` or ``control``."""
     @property
     def ecn(self) -> bool:
-        """Whether congestion can be signalled by marking it."""
+        """Whether the packet is ECN-capable."""
     def label(self, kind: Literal["rate", "tickets", "ack_tickets"]) -> float | None:
-        """Its label: the rate of its flow in bit/s for a weight of 1, or tickets; None without one."""
+        """Label of the packet: the rate of its flow in bit/s for a weight of 1, or tickets; None without one."""
     def set_label(self, kind: Literal["rate", "tickets", "ack_tickets"], value: float | None) -> None:
-        """Write a label, rounded to the 17 bits that a header has, in place of any other; None takes it off."""
+        """Write a label, rounded to the header's 17 bits, in place of any other; None removes it."""
     def mark(self) -> bool:
-        """Mark it "congestion experienced"; returns False, without effect, if it is not ECN-capable."""
+        """Mark the packet "congestion experienced"; returns False, without effect, if it is not ECN-capable."""
     def drop(self, reason: str = "overflow") -> None:
-        """Drop it, counted under ``early``, ``forced``, ``overflow``, ``policy`` or ``push_out``."""
+        """Drop the packet, counted under ``early``, ``forced``, ``overflow``, ``policy`` or ``push_out``."""
 
 class Buffer:
-    """The packets that wait behind a policy."""
+    """Packets behind a policy."""
 
     @property
     def packets(self) -> int:
-        """Packets that wait."""
+        """Backlog in packets."""
     @property
     def bytes(self) -> int:
-        """Bytes that wait."""
+        """Backlog in bytes."""
     @property
     def next_flow(self) -> int | None:
-        """The flow that is served next; None if nothing waits."""
+        """The flow that is served next; None if the buffer is empty."""
     @property
     def longest(self) -> int | None:
-        """The flow with the most bytes; None if nothing waits."""
+        """The flow with the most bytes, the lowest number among equals; None if the buffer is empty."""
     def packets_of(self, flow: int) -> int:
-        """Packets of a flow that wait."""
+        """Backlog of a flow in packets."""
     def bytes_of(self, flow: int) -> int:
-        """Bytes of a flow that wait."""
+        """Backlog of a flow in bytes."""
     def pop(self) -> Packet | None:
-        """Take out the next packet, in ``dequeue``; None if nothing waits."""
+        """Remove the next packet in the order of service, in ``dequeue``; None if the buffer is empty."""
     def __len__(self) -> int: ...
 
 class Link:
-    """The link that a discipline is built for."""
+    """The link of a discipline."""
 
     @property
     def rate(self) -> float:
-        """Its rate in bit/s."""
+        """Rate in bit/s."""
     @property
     def name(self) -> str:
-        """A name that no other queue of the run has."""
+        """A name that is unique among the queues of the run."""
     @property
     def seed(self) -> int:
         """The seed of the run."""
     def weight(self, flow: int) -> float:
-        """The weight of a flow at the start."""
+        """Initial weight of a flow."""
     def random(self) -> Random:
-        """The same generator at each call; its numbers depend on the seed of the run and the name of the link alone."""
+        """The random generator, the same at each call. Its numbers depend only on the seed of the run and the name of the link."""
 
 class Window:
-    """What a connection sends by, in segments."""
+    """Window and threshold of a connection, in segments."""
 
     cwnd: float
     """The congestion window."""
     ssthresh: float
-    """Slow start below, congestion avoidance from there on; infinite at first."""
+    """Slow-start threshold: congestion avoidance from this window on; infinite at first."""
     @property
     def is_slow_start(self) -> bool:
-        """Whether it is in slow start."""
+        """Whether the connection is in slow start."""
     def grow_as_reno(self, counted: float, abc_limit: int | None = None) -> None:
-        """Grow as Reno's does (RFC 5681 section 3.1) with an ACK that counts as so many segments: by these in slow start, at most by
-        RFC 3465's limit L if there is one, and by one for each window in avoidance."""
+        """Grow like Reno (RFC 5681 section 3.1) for an ACK that counts as ``counted`` segments: by these in slow start, up to RFC 3465's
+        limit L if there is one, and by one segment per window in congestion avoidance."""
 
 class Connection:
-    """A connection that begins."""
+    """A new connection."""
 
     @property
     def initial_window(self) -> float:
-        """The window that it begins with, in segments."""
+        """Initial window in segments."""
     @property
     def segment(self) -> int:
         """Payload of a full segment, bytes."""
     @property
     def wire(self) -> int:
-        """The same on the wire, bytes."""
+        """Size of a full segment on the wire, bytes."""
 
 class Sent:
-    """A segment that leaves."""
+    """A segment that is sent."""
 
     @property
     def now(self) -> float:
-        """When it leaves, s."""
+        """Transmission time, s."""
     @property
     def number(self) -> int:
-        """Which it is. One that is sent again has the number of the first time in TCP and a new one in QUIC."""
+        """Number of the segment. A retransmission keeps it in TCP and has a new one in QUIC."""
     @property
     def in_flight(self) -> int:
-        """Segments in the network before it."""
+        """Segments in flight before this one."""
 
 class Feedback:
-    """What an ACK reports, before it means anything for losses, marks and the window."""
+    """Feedback of an ACK, before losses, marks and the window are derived from it."""
 
     @property
     def now(self) -> float:
-        """When it came, s."""
+        """Arrival time of the ACK, s."""
     @property
     def number(self) -> int:
-        """All segments up to this number have arrived; in QUIC the highest of those acknowledged."""
+        """Number up to which all segments have arrived; in QUIC the highest acknowledged number."""
     @property
     def last_sent(self) -> int:
-        """The number of the last segment sent."""
+        """Number of the last segment sent."""
     @property
     def bytes(self) -> int:
-        """Bytes that are acknowledged in order for the first time; in QUIC all for the first time."""
+        """Bytes newly acknowledged in order; in QUIC all newly acknowledged bytes."""
     @property
     def segments(self) -> int:
-        """Segments that are known to have arrived for the first time."""
+        """Segments newly known to have arrived."""
     @property
     def marked(self) -> int:
-        """How many were marked. Where the receiver only echoes marks, all or none of those of this ACK."""
+        """Number of marked segments. If the receiver only echoes marks: all segments of this ACK, or none."""
     @property
     def counts_marks(self) -> bool:
-        """Whether the receiver counts marks and does not only echo them."""
+        """Whether the receiver counts marks rather than only echoing them."""
     @property
     def one_way_delay(self) -> float | None:
-        """The receiver's clock at the arrival less the sender's at the transmission, s, where the receiver says it."""
+        """The receiver's clock at the arrival minus the sender's at the transmission, s; None if the receiver does not report it."""
 
 class Ack:
-    """What an ACK means for the window."""
+    """Effect of an ACK on the window."""
 
     @property
     def now(self) -> float:
-        """When it came, s."""
+        """Arrival time of the ACK, s."""
     @property
     def phase(self) -> Literal["open", "cwr", "recovery", "loss"]:
-        """Where the transport stands."""
+        """Phase of the transport."""
     @property
     def acked(self) -> float:
-        """Segments that it acknowledges; in QUIC those sent outside recovery."""
+        """Segments that the ACK acknowledges; in QUIC those sent outside recovery."""
     @property
     def counted(self) -> float:
-        """What Reno counts it as, by the profile: those segments, or one."""
+        """Segments for which Reno counts the ACK, by the profile: ``acked``, or one."""
     @property
     def abc_limit(self) -> int | None:
-        """RFC 3465's L: by so many segments one ACK may open the window in slow start."""
+        """RFC 3465's L: the maximum number of segments by which an ACK opens the window in slow start."""
     @property
     def delivered(self) -> int:
-        """Segments that are known to have arrived for the first time."""
+        """Segments newly known to have arrived."""
     @property
     def lost(self) -> int:
-        """Segments found lost with it."""
+        """Segments that the ACK shows to be lost."""
     @property
     def prior_in_flight(self) -> int:
-        """Segments in the network before it."""
+        """Segments in flight before the ACK."""
     @property
     def in_flight(self) -> int:
-        """And after it."""
+        """Segments in flight after the ACK."""
     @property
     def number(self) -> int:
-        """All segments up to this number have arrived; in QUIC the first that is outstanding."""
+        """Number up to which all segments have arrived; in QUIC the first outstanding number."""
     @property
     def last_sent(self) -> int:
-        """The number of the last segment sent."""
+        """Number of the last segment sent."""
     @property
     def latest(self) -> int | None:
-        """The segment sent last of those that are known to have arrived, if this ACK shows that."""
+        """The last sent of the segments known to have arrived, if this ACK shows its arrival."""
     @property
     def rtt(self) -> float | None:
-        """The round-trip time of the last segment that it acknowledges, s, if that was sent once."""
+        """Round-trip time of the last acknowledged segment, s, if it was sent only once."""
     @property
     def srtt(self) -> float:
-        """The smoothed round-trip time, s; 0 before one is known."""
+        """Smoothed round-trip time, s; 0 before the first sample."""
     @property
     def min_rtt(self) -> float:
-        """The shortest round-trip time of the connection, s; the smoothed one where the transport does not keep it."""
+        """Minimum round-trip time of the connection, s; the smoothed one if the transport does not keep it."""
     @property
     def slow_start(self) -> bool:
-        """The window was below the threshold when it came, which HyStart may have changed since."""
+        """Whether the window was below the threshold when the ACK arrived; HyStart may have changed that since."""
     @property
     def is_limited(self) -> bool:
-        """The window, rather than the application or the receiver, limited what was sent."""
+        """Whether the window, rather than the application or the receiver, limited sending."""
     @property
     def may_grow(self) -> bool:
-        """The window was used enough for Reno's to grow (RFC 7661; RFC 9002 section 7.8), by the rule of the transport."""
+        """Whether the window was used enough for Reno to grow it (RFC 7661; RFC 9002 section 7.8), by the rule of the transport."""
 
 class CongestionEvent:
-    """A sign of congestion."""
+    """A congestion event."""
 
     @property
     def now(self) -> float:
-        """When it was seen, s."""
+        """Time of detection, s."""
     @property
     def cwnd(self) -> float:
-        """The window that it met, in segments. RACK counts whole segments."""
+        """Window at the event, in segments; whole segments with RACK."""
     @property
     def basis(self) -> float:
-        """What Reno takes half of, in segments: that window within what the receiver allows, or what is outstanding (RFC 5681 equation (4))."""
+        """Segments that Reno halves: the window up to the receiver's, or the segments in flight (RFC 5681 equation (4))."""
     @property
     def receive_window(self) -> float:
-        """The window that the receiver allows, in segments; infinite in QUIC."""
+        """Receive window in segments; infinite in QUIC."""
     @property
     def in_flight(self) -> int:
-        """Segments in the network."""
+        """Segments in flight."""
     @property
     def again(self) -> bool:
-        """A timeout for data for which the threshold was lowered already (RFC 5681 section 3.1): it stays."""
+        """Whether a timeout repeats for the same data: the threshold, lowered already, stays (RFC 5681 section 3.1)."""
 
 def register_control(cls: type, name: str, summary: str, attributes: dict[str, str | bool]) -> None: ...
 def check_control_laws(cls: type) -> str | None: ...

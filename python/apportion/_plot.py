@@ -33,9 +33,9 @@ class Figure(_Figure):
 
 
 def shares(rows: Sequence[Share]) -> Figure:
-    """Draw what :class:`apportion._shares.Shares` holds: shares, or throughputs if no flow is due anything."""
+    """Draw :class:`apportion._shares.Shares`: shares, or throughputs if no flow has an entitlement."""
     rated = any(row.share is not None for row in rows)
-    # One axis has one quantity: what is due nothing has no share.
+    # An axis has one quantity: flows without an entitlement have no share.
     left_out = list(dict.fromkeys(row.group for row in rows if rated and row.share is None))
     rows = [row for row in rows if not rated or row.share is not None]
     points = list(dict.fromkeys(row.point for row in rows))
@@ -47,7 +47,7 @@ def shares(rows: Sequence[Share]) -> Figure:
         for place, point in enumerate(points):
             members = [row for row in rows if row.point == point and row.group == group]
             for nth, row in enumerate(members):
-                # Groups side by side, members of a group spread over their part.
+                # Groups stand side by side, with their members spread over the group's part.
                 within = (nth + 0.5) / len(members) - 0.5
                 xs.append(place + 0.8 * ((number + 0.5 + 0.7 * within) / len(groups) - 0.5))
                 ys.append(row.throughput if row.share is None else row.share)
@@ -73,9 +73,9 @@ class Plots:
         self._results = results
 
     def throughput(self) -> Figure:
-        """Draw throughput over time: a panel for each point, a line for each flow (each group, with more than eight flows).
+        """Draw throughput over time: a panel per point, a line per flow (per group, with more than eight flows).
 
-        Lines are means over replications; of a group, of its flows.
+        Lines are means over replications, and those of groups also over flows.
 
         Returns
         -------
@@ -102,13 +102,13 @@ class Plots:
         return _panels(lines, "time, s", "throughput, Mb/s")
 
     def cdf(self, what: str = "delay") -> Figure:
-        """Draw a distribution: a panel for each point, a line for each group of flows.
+        """Draw a distribution: a panel per point, a line per group of flows.
 
         Parameters
         ----------
         what : str
-            ``"delay"``: one-way delay of packets, between 53 quantiles. ``"completion"``: the time that finite transfers took. A
-            column of ``flows``, such as ``"throughput_mbps"``: over flows and replications.
+            ``"delay"``: one-way delay of packets, interpolated between 53 quantiles. ``"completion"``: completion time of finite
+            transfers. A column of ``flows``, for example ``"throughput_mbps"``: its values over flows and replications.
 
         Returns
         -------
@@ -146,7 +146,7 @@ def _columns(table: Table, *names: str) -> Iterable[tuple[Any, ...]]:
 
 
 def _steps(samples: Iterable[tuple[Any, ...]]) -> _Lines:
-    """Empirical distributions of (point, group, value) by point and group."""
+    """Return the empirical distributions of (point, group, value) by point and group."""
     values: dict[str, dict[str, list[float]]] = {}
     for point, group, value in samples:
         if value is not None:
@@ -177,7 +177,7 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
             xs, ys = zip(*line) if line else ((), ())
             axes.plot(xs, ys, label=name, linewidth=1.2, **style)
         axes.set_title(_wrapped(point), fontsize="medium")
-    # Panels share their axes: the limits are set once all curves are there.
+    # Panels share their axes: set the limits once all curves are drawn.
     figure.axes[0].set_ylim(0, 1 if is_share else None)
     for axes in grid[len(points) :]:
         axes.set_visible(False)
@@ -188,7 +188,7 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
 
 
 def _finish(figure: Figure) -> None:
-    """Leave out what says nothing, and put one legend beside all panels."""
+    """Remove the frame, and put one legend beside all panels."""
     known: dict[str, Any] = {}
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)

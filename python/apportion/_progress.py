@@ -16,7 +16,7 @@ _QUIET_SECONDS = 0.5
 
 
 class Bar:
-    """A bar on standard error if that is a terminal, a bar of HTML in a notebook, else nothing. It vanishes at the end."""
+    """A bar on standard error if that is a terminal, or an HTML bar in a notebook; else nothing. It vanishes at the end."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -29,7 +29,7 @@ class Bar:
         return self
 
     def __call__(self, done: int, total: int, part: float | None = None) -> None:
-        """Show that ``done`` of ``total`` simulations have ended, and this part of all if those that run count as well."""
+        """Show that ``done`` of ``total`` simulations have ended; ``part`` is the fraction done, including running simulations."""
         elapsed = time.monotonic() - self._started
         if elapsed < _QUIET_SECONDS or not total:
             return
@@ -63,7 +63,7 @@ class Bar:
 
 @contextmanager
 def shown(progress: bool | Callable[[int, int], object] | None) -> Iterator[Callable[..., object]]:
-    """What to call with progress: a bar for True and None, nothing for False, else what was given, each time that more have ended."""
+    """Yield a function for progress: a bar for True and None, nothing for False, else the given one, called when simulations end."""
     if progress is None or progress is True:
         with Bar() as bar:
             yield bar
@@ -72,7 +72,7 @@ def shown(progress: bool | Callable[[int, int], object] | None) -> Iterator[Call
 
 
 class _Whole:
-    """Calls a function with the simulations that have ended, when there are more."""
+    """Calls a function with the number of ended simulations, whenever it grows."""
 
     def __init__(self, function: Callable[[int, int], object]) -> None:
         self._function = function

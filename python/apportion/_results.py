@@ -1,4 +1,4 @@
-"""Running scenarios, and what was measured."""
+"""Runs of scenarios, and their results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Point(NamedTuple):
     Attributes
     ----------
     label : str
-        What tables call it, such as ``queue=drr, rate=10Mbit``; empty without a sweep.
+        Its name in tables, for example ``queue=drr, rate=10Mbit``; empty without a sweep.
     settings : dict of str to str
-        The values that it sets, by key path.
+        Its values by key path.
     """
 
     label: str
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 class IncompleteWarning(UserWarning):
-    """A run was interrupted; its results have what had ended until then."""
+    """A run was interrupted; its results are partial."""
 
 
 class ScenarioWarning(UserWarning):
@@ -68,7 +68,7 @@ def run(
 
 
 def check(seeds: int, jobs: int) -> None:
-    """Refuse numbers that make no sense."""
+    """Refuse invalid numbers."""
     for name, count in (("seeds", seeds), ("jobs", jobs)):
         try:
             index(count)
@@ -81,7 +81,7 @@ def check(seeds: int, jobs: int) -> None:
 
 
 def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int) -> Results:
-    """The results of a run, with warnings to this caller, counted from here: what of it is doubtful, and whether an interrupt ended it early."""
+    """Return the results of a run. Warn the caller at this stack level about doubtful results and an early end."""
     if interrupted:
         done = sum(count for _, _, count in results.points)
         planned = seeds * len(results.points)
@@ -95,29 +95,29 @@ def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int)
 
 
 def load(folder: str | PathLike[str]) -> Results:
-    """Read results that were written to a folder.
+    """Read results from a folder.
 
     Parameters
     ----------
     folder : str or path
-        The folder of the results, such as ``results/x/1`` or ``results/x/latest``; of ``results/x`` the last ones.
+        The folder of the results, for example ``results/x/1`` or ``results/x/latest``; ``results/x`` means the last results.
 
     Returns
     -------
     Results
-        All tables as they were written, with everything made of them. The distribution of packet delays is not stored, so that
-        ``plot.cdf("delay")`` and :meth:`Results.write` are refused; :meth:`Results.report` is the page of the folder.
+        All tables as written, and everything derived from them. The distribution of packet delays is not stored, so
+        ``plot.cdf("delay")`` and :meth:`Results.write` are refused. :meth:`Results.report` is the page of the folder.
 
     Raises
     ------
     RunError
-        If it holds no results, or results that were changed or are of another version.
+        If the folder has no results, or its results were changed or are of another version.
     """
     return Results(_native.Results.read(folder))
 
 
 class Results:
-    """What a run measured, as tables. See :meth:`apportion.Scenario.run` and :func:`apportion.load`."""
+    """Results of a run as tables. See :meth:`apportion.Scenario.run` and :func:`apportion.load`."""
 
     def __init__(self, native: _native.Results) -> None:
         self._native = native
@@ -142,7 +142,7 @@ class Results:
 
     @cached_property
     def allocations(self) -> Table:
-        """Rates that watched links allocated to flows in each sample interval, if their discipline does so; as :attr:`series`."""
+        """Rates that watched links allocated to flows in each sample interval, if their discipline does so; empty like :attr:`series`."""
         return Table(self._native.table("allocations"))
 
     @cached_property
@@ -152,27 +152,27 @@ class Results:
 
     @cached_property
     def media(self) -> Table:
-        """What people saw and heard of video and calls: rate, stalls, delay from mouth to ear and mean opinion score."""
+        """Quality of video and calls: rate, stalls, mouth-to-ear delay and mean opinion score."""
         return Table(self._native.table("media"))
 
     @cached_property
     def statistics(self) -> Table:
-        """Numbers that the disciplines of links report of themselves."""
+        """Statistics reported by the disciplines of links."""
         return Table(self._native.table("statistics"))
 
     @cached_property
     def responses(self) -> Table:
-        """How flows answered to each event that changes what they are due."""
+        """Responses of flows to each event that changes their entitlements."""
         return Table(self._native.table("responses"))
 
     @cached_property
     def phase_sensitivity(self) -> Table:
-        """Where results depend on phases, and by how much; empty without ``phase_check``."""
+        """Results that depend on phases, and by how much; empty without ``phase_check``."""
         return Table(self._native.table("phase_sensitivity"))
 
     @cached_property
     def shares(self) -> Shares:
-        """What each flow got compared with what it was due, by point: means over replications. ``shares.plot()`` draws it."""
+        """Throughput of each flow over its entitlement, by point: means over replications. ``shares.plot()`` draws them."""
         return Shares(self.flows)
 
     @property
@@ -190,7 +190,7 @@ class Results:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that they were read from, or that their run was given; None without one."""
+        """The folder that the results were read from or that the run wrote; None without one."""
         return self._native.folder
 
     @property
@@ -200,15 +200,15 @@ class Results:
 
     @property
     def cut(self) -> str | None:
-        """Where the replication was cut, if an interrupt came before any had ended, such as ``12.3 of 60.0 s of simulated time``."""
+        """Where an interrupt cut the replication, for example ``12.3 of 60.0 s of simulated time``; None if a replication had ended."""
         return self._native.cut
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of the run probably does not mean what its author expects, a sentence each.
+        """Signs that the run probably does not mean what its author expects, a sentence each.
 
-        A link that nothing watches limits the flows, too little time is measured, a ``ramp`` has no flow to reserve for, or a
-        guarantee does nothing. A run issues each as a :class:`apportion.ScenarioWarning`.
+        An unwatched link limits the flows, the measured time is too short, a ``ramp`` has no flow to reserve for, or a guarantee has
+        no effect. A run issues each as a :class:`apportion.ScenarioWarning`.
         """
         return tuple(self._native.warnings)
 
@@ -222,20 +222,20 @@ class Results:
         return self._native.summary()
 
     def report(self) -> str:
-        """Return the report as one HTML page that needs nothing else."""
+        """Return the report as a self-contained HTML page."""
         return self._native.report()
 
     def json_lines(self) -> str:
-        """Return run, metrics and phase sensitivity, one JSON object a line, as ``apportion run --json`` prints them."""
+        """Return run, metrics and phase sensitivity as JSON, one object a line, like ``apportion run --json``."""
         return self._native.json_lines()
 
     def write(self, folder: str | PathLike[str]) -> Path:
-        """Write tables and report to a folder of their own below ``folder``, as ``apportion run --out`` does: all or nothing.
+        """Write tables and report to a new folder below ``folder``, like ``apportion run --out``: all or nothing.
 
         Parameters
         ----------
         folder : str or path
-            Where the folder is made: ``folder/1`` for the first results, ``folder/2`` for the next.
+            Parent of the new folder: ``folder/1`` for the first results, ``folder/2`` for the next.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class Results:
         Raises
         ------
         RunError
-            If it cannot be written.
+            If the folder cannot be written.
         """
         return self._native.write(folder)
 
@@ -254,7 +254,7 @@ class Results:
         return self.summary()
 
     def __repr__(self) -> str:
-        """Show how much there is."""
+        """Show the number of points and replications."""
         points = self._native.points
         done = sum(count for _, _, count in points)
         state = "" if self.complete else ", incomplete"

@@ -17,22 +17,22 @@ from ._table import suggestion
 
 
 class Scenario:
-    """A checked scenario: one point, or one for each combination of values that are swept.
+    """A checked scenario: one point, or a point for each combination of swept values.
 
     Parameters
     ----------
     tables : mapping, optional
-        The whole document, as a TOML file has it.
+        The whole document, structured like a TOML file.
     origin : str or path, optional
-        A path to whose folder the files are relative that the scenario refers to. Default: the current folder.
+        A path; files of the scenario are relative to its folder. Default: the current folder.
     **keywords
-        Its keys: ``seed``, ``stop``, and the tables ``topology``, ``link``, ``flow`` and others. A key is written as in a file; a
-        list in place of a value is a sweep. `docs/scenario.md` has them all.
+        Keys of the scenario: ``seed``, ``stop``, and the tables ``topology``, ``link``, ``flow`` and others, written as in a file.
+        A list in place of a value is a sweep. `docs/scenario.md` lists all keys.
 
     Raises
     ------
     ScenarioError
-        Everything that is wrong with it, a line each, with key paths.
+        All problems, a line each, with key paths.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Scenario:
         Parameters
         ----------
         path : str or path
-            A TOML file. Files that it refers to are relative to its folder.
+            A TOML file. Files in it are relative to its folder.
 
         Raises
         ------
         ScenarioError
-            If it cannot be read, or everything that is wrong with it.
+            If the file cannot be read, or all problems in it.
         """
         return cls._of(_native.Scenario.from_file(path))
 
@@ -87,35 +87,35 @@ class Scenario:
         text : str
             A TOML document.
         origin : str or path, optional
-            The path that messages name, to whose folder files are relative. Default: the current folder.
+            The path in messages; files of the scenario are relative to its folder. Default: the current folder.
 
         Raises
         ------
         ScenarioError
-            Everything that is wrong with it.
+            All problems in the text.
         """
         return cls._of(_native.Scenario.from_text(text, origin))
 
     def set(self, settings: Mapping[str, Any] | None = None, /, **keywords: Any) -> Scenario:
-        """Return the same scenario with values replaced.
+        """Return a scenario with values replaced.
 
         Parameters
         ----------
         settings : mapping of str to value
-            Values by key path, such as ``{"link.x.rate": "5Mbit"}``; a list is a sweep. All are set before anything is checked. ``rate``,
-            ``delay``, ``queue`` and ``loss`` without a path are those of the only bottleneck.
+            Values by key path, for example ``{"link.x.rate": "5Mbit"}``; a list is a sweep. All are set before the scenario is checked.
+            ``rate``, ``delay``, ``queue`` and ``loss`` without a path are those of the only bottleneck.
         **keywords
-            The same for keys without dots: ``stop="20s"``.
+            Values of keys without dots: ``stop="20s"``.
 
         Returns
         -------
         Scenario
-            A new one; this one stays as it is.
+            A new scenario; this one does not change.
 
         Raises
         ------
         ScenarioError
-            Everything that is wrong with what results.
+            All problems in the new scenario.
 
         Examples
         --------
@@ -141,46 +141,46 @@ class Scenario:
     ) -> Results:
         """Simulate every point with every seed.
 
-        Python stays responsive: the interpreter's lock is free meanwhile.
+        Python stays responsive: the run does not hold the interpreter's lock.
 
         Parameters
         ----------
         seeds : int
             Replications of each point: the scenario's own seed first, then seeds derived from it. Default 1.
         jobs : int
-            Replications at the same time. Default 0: one for each core. Results do not depend on it.
+            Replications at the same time. Default 0: one per core. Results do not depend on it.
         phase_check : bool, optional
-            Whether each replication is run again with all delays moved by 1 µs, which shows where results depend on phases
+            Whether to repeat each replication with all delays moved by 1 µs. This shows where results depend on phases
             (:attr:`Results.phase_sensitivity`) and doubles the time. Default: with more than one seed.
         progress : bool or callable, optional
-            True or None: a bar in a terminal or notebook. False: nothing. A callable is called with the number of simulations that
-            have ended and that of all, at most twenty times a second; what it raises ends the run.
+            True or None: a bar in a terminal or notebook. False: nothing. A callable is called with the number of ended simulations
+            and their total, at most twenty times a second; an exception in it ends the run.
         folder : str or path, optional
-            Where to write the results, as :meth:`Results.write` does, with packet captures of links that have ``pcap = true``.
+            Folder for the results, as for :meth:`Results.write`, with packet captures of links with ``pcap = true``.
         force : bool
-            Run it even if an estimate says that it takes more than a day of CPU time or 2 GB of memory. Default False.
+            Run even if an estimate exceeds a day of CPU time or 2 GB of memory. Default False.
         cache : bool
-            Take what was simulated before from the cache of the command ``apportion``, and keep there what is simulated now, each
-            replication as it ends: what is killed goes on where it was. Not with own disciplines, own congestion controls and ``on_...``. Default False.
+            Take earlier simulations from the cache of the command ``apportion``, and add each replication when it ends, so that a
+            killed run resumes. Not with own disciplines, own congestion controls or ``on_...``. Default False.
         on_drop, on_mark, on_sample : callable, optional
-            Are called while it runs: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
-            :class:`Marked` for each that is marked, with a :class:`Sampled` at the end of each sample interval. What they raise
-            ends the run, with its traceback. Calls come one at a time, of one replication after the other, in the order of points,
+            Called during the run: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
+            :class:`Marked` for each marked packet, with a :class:`Sampled` at the end of each sample interval. An exception in them
+            ends the run, with its traceback. Calls come one at a time, one replication after the other, in the order of points,
             seeds and time; perturbed copies are not reported.
 
         Returns
         -------
         Results
-            What was measured. After an interrupt (Ctrl-C, or the stop button of a notebook) that is what had ended until then:
-            ``complete`` is False and an :class:`IncompleteWarning` says so. A second interrupt while the run stops, or one before
-            anything has ended, raises KeyboardInterrupt.
+            The results. After an interrupt (Ctrl-C, or the stop button of a notebook) they are partial: ``complete`` is False and
+            an :class:`IncompleteWarning` says so. A second interrupt while the run stops, or one before a replication has ended,
+            raises KeyboardInterrupt.
 
         Raises
         ------
         RunError
-            If it is too large, or results cannot be written.
+            If the run is too large, or results cannot be written.
         ValueError
-            If an argument makes no sense.
+            If an argument is invalid.
         """
         return run(
             self._native, seeds, jobs, phase_check, progress, folder, force, cache, Callbacks(on_drop, on_mark, on_sample)
@@ -188,17 +188,17 @@ class Scenario:
 
     @property
     def title(self) -> str:
-        """The title, which reports have."""
+        """The title, also of reports."""
         return self._native.title
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """The points of the sweep, the first axis slowest. Without a sweep there is one, without a label."""
+        """The points of the sweep, the first axis slowest. Without a sweep: a single point, without a label."""
         return tuple(Point(label, dict(settings)) for label, settings in self._native.points)
 
     @property
     def canonical(self) -> str:
-        """The scenario as it was understood, as TOML with all defaults. It loads back to the same scenario."""
+        """The scenario as TOML with all defaults. It loads back to the same scenario."""
         return self._native.canonical
 
     @property
@@ -232,17 +232,17 @@ class Scenario:
 
 
 def example(name: str) -> Scenario:
-    """Return a scenario that is built in.
+    """Return a built-in scenario.
 
     Parameters
     ----------
     name : str
-        One of :func:`apportion.examples`, such as ``"quickstart"``.
+        One of :func:`apportion.examples`, for example ``"quickstart"``.
 
     Raises
     ------
     KeyError
-        If there is none of this name.
+        If the name is unknown.
     """
     names = _native.example_names()
     if name not in names:
@@ -262,30 +262,30 @@ def dumbbell(
     seed: int = 1,
     **keywords: Any,
 ) -> Scenario:
-    """Put together a dumbbell: hosts on the left, hosts on the right, and one bottleneck between two routers.
+    """Build a dumbbell: hosts on the left, hosts on the right, and one bottleneck between two routers.
 
     Parameters
     ----------
     flows : int or mapping
-        The number of greedy TCP flows, called ``tcp.1``, ``tcp.2`` and so on; or tables of flows by name, without ``from`` and ``to``.
-        Each flow has a pair of hosts of its own, also each of a group with ``count``.
+        The number of greedy TCP flows, named ``tcp.1``, ``tcp.2`` and so on; or tables of flows by name, without ``from`` and ``to``.
+        Each flow has its own pair of hosts, also each flow of a group with ``count``.
     rate, delay : str or sequence of str
-        Of the bottleneck; lists are sweeps. Default 10 Mb/s and 10 ms, one way.
+        Rate and one-way delay of the bottleneck; lists are sweeps. Default 10 Mb/s and 10 ms.
     queue : str, mapping or sequence
-        The discipline in front of it. Default ``"fifo"``.
+        The discipline of the bottleneck. Default ``"fifo"``.
     access : mapping, optional
         Rate and delay of the links of hosts, with ``i`` for the number of the host. Default 10 Gb/s and 1 ms.
     stop, measure_from : str
-        When the run ends, and from when on results count. Default 30 s and 5 s.
+        End of the run, and end of the warm-up. Default 30 s and 5 s.
     seed : int
-        The source of all randomness. Default 1.
+        Seed of all random numbers. Default 1.
     **keywords
-        Other keys of the scenario, such as ``title``.
+        Other keys of the scenario, for example ``title``.
 
     Returns
     -------
     Scenario
-        Its bottleneck is the link ``bottleneck``; to change it, set ``topology.bottleneck.rate`` or just ``rate``.
+        The dumbbell. Its bottleneck is the link ``bottleneck``; to change it, set ``topology.bottleneck.rate`` or just ``rate``.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def dumbbell(
         host = f"{{i + {pairs}}}" if pairs else "{i}"
         start = {"between": ["0s", "1s"]}
         tables[name] = {"start": start, **table, "from": f"l{host}", "to": f"r{host}"}
-        # What is swept, or wrong, the scenario says.
+        # The scenario reports a swept or wrong count.
         with suppress(TypeError):
             pairs += index(count)
     topology = {

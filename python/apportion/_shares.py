@@ -1,4 +1,4 @@
-"""What each flow got, compared with what it was due."""
+"""Throughputs of flows compared with their entitlements."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _SHOWN_ROWS = 24
 
 
 class Share(NamedTuple):
-    """What a flow got at one point, as a mean over replications with its 95 % interval.
+    """Throughput and entitlement of a flow at a point: means over replications with a 95 % interval.
 
     Attributes
     ----------
     point, flow, group : str
         The point, the flow, and the table of the scenario that the flow comes from.
     throughput : float
-        Its throughput in Mb/s.
+        Throughput in Mb/s.
     entitlement : float or None
-        What it was due in Mb/s, as a mean over replications; None if the scenario defines nothing.
+        Entitlement in Mb/s; None if the scenario defines none.
     share : float or None
-        Throughput over entitlement: the mean over replications.
+        Throughput over entitlement.
     interval : float or None
-        Half the width of the 95 % interval of ``share`` (of ``throughput`` without an entitlement); None with a single seed.
+        Half the width of the 95 % interval of ``share``, or of ``throughput`` without an entitlement; None with a single seed.
     """
 
     point: str
@@ -54,21 +54,21 @@ class Shares:
         self._rows = [_share(*key, pairs) for key, pairs in samples.items()]
 
     def __len__(self) -> int:
-        """Count flows times points."""
+        """Return the number of flows times the number of points."""
         return len(self._rows)
 
     def __getitem__(self, index: int) -> Share:
-        """Return one of them."""
+        """Return a share."""
         return self._rows[index]
 
     def __iter__(self) -> Iterator[Share]:
-        """Yield them by point and flow."""
+        """Yield the shares by point and flow."""
         return iter(self._rows)
 
     def plot(self) -> Figure:
-        """Draw the share of each flow, by point: a dot for each flow with its interval, a colour for each group.
+        """Draw the share of each flow, by point: a dot per flow with its interval, a colour per group.
 
-        Groups of which a flow is due nothing are left out and named; if no flow is due anything, throughputs are drawn.
+        Groups with a flow without an entitlement are left out and named. If no flow has an entitlement, throughputs are drawn.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class Shares:
         return shares(self._rows)
 
     def __repr__(self) -> str:
-        """Show the extremes."""
+        """Show the number of shares and the smallest one."""
         rated = [row for row in self._rows if row.share is not None]
         if not rated:
             return f"<apportion.Shares: {len(self)}, without entitlements>"
@@ -90,7 +90,7 @@ class Shares:
         return f"<apportion.Shares: {len(self)}; {least.flow} got least, {least.share:.3g} of its entitlement{where}>"
 
     def _repr_html_(self) -> str:
-        """Show groups: many flows of a scenario are alike."""
+        """Show groups, since flows of a group are alike."""
         groups: dict[tuple[str, str], list[Share]] = {}
         for row in self._rows:
             groups.setdefault((row.point, row.group), []).append(row)

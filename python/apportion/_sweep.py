@@ -14,7 +14,7 @@ from ._scenario import Scenario
 if TYPE_CHECKING:
     import xarray
 
-# Quantities in base units, as coordinates have them.
+# Units of quantities with their factors to base units, for coordinates.
 _UNITS = {
     "bit": (1.0, "bit/s"),
     "kbit": (1e3, "bit/s"),
@@ -55,28 +55,28 @@ def sweep(
     Parameters
     ----------
     scenario : Scenario
-        What to run.
+        The scenario to run.
     settings : mapping of str to sequence
-        Lists of values by key path, as :meth:`apportion.Scenario.set` takes them. A tuple of key paths has tuples of values: these vary
-        together, as one axis.
+        Lists of values by key path, as for :meth:`apportion.Scenario.set`. A tuple of key paths has tuples of values, which vary
+        together as one axis.
     seeds, jobs, phase_check, progress, force, cache, on_drop, on_mark, on_sample
-        As of :meth:`apportion.Scenario.run`.
+        Like those of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
-        A Dask cluster that simulates, in place of this machine, always as with ``cache``: a sweep that failed or was interrupted goes on
-        where it was. Needs Dask: ``pip install 'apportion[cluster]'``.
+        A Dask cluster that simulates in place of this machine, always as with ``cache``: a failed or interrupted sweep resumes.
+        Needs Dask: ``pip install 'apportion[cluster]'``.
 
     Returns
     -------
     Sweep
-        The results, with the axes of the sweep: the same with a cluster as without.
+        The results with the axes of the sweep. They are the same with a cluster and without.
 
     Raises
     ------
     ValueError
-        If an argument makes no sense, or a cluster is to call functions of this process.
+        If an argument is invalid, or a cluster is to call functions of this process.
     RunError
-        As :meth:`apportion.Scenario.run`. With a cluster also if its scheduler is lost, a worker has another build of apportion or
-        too little memory, or the scenario has disciplines or congestion controls that are registered in Python.
+        Like :meth:`apportion.Scenario.run`. With a cluster also if its scheduler is lost, a worker has another build of apportion or
+        too little memory, or the scenario has disciplines or congestion controls registered in Python.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def sweep(
 
 
 def _lists(scenario: Scenario, settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Lists of values by key path, and which of them vary together."""
+    """Return lists of values by key path, with those that vary together."""
     lists: dict[str, Any] = {}
     together = []
     for key, values in settings.items():
@@ -125,7 +125,7 @@ class Sweep:
     Attributes
     ----------
     scenario : Scenario
-        What was run.
+        The scenario with the sweep.
     results : Results
         All tables.
     """
@@ -137,9 +137,9 @@ class Sweep:
         last = [key.rsplit(".", 1)[-1] for key in keys]
         names = {name if last.count(name) == 1 else key: key for key, name in zip(keys, last)}
         places = {key.rsplit(".", 1)[-1]: place for place, key in enumerate(order)}
-        # Those that were asked for here come last, in the order of the question.
+        # The keys of `settings` come last, in the order given.
         all_keys = dict(sorted(names.items(), key=lambda pair: places.get(pair[1].rsplit(".", 1)[-1], -1)))
-        # Those that vary together are one axis, by the first; the others by their axis.
+        # Keys that vary together are one axis, named by the first; the others refer to it.
         self._keys: dict[str, str] = {}
         self._others: dict[str, str] = {}
         for name, key in all_keys.items():
@@ -158,15 +158,15 @@ class Sweep:
 
     @property
     def axes(self) -> dict[str, list[str]]:
-        """The values of each axis, by the last part of its key path where that is unique, else by the path.
+        """The values of each axis, named by the last part of its key path if that is unique, else by the path.
 
-        Lists that vary together are one axis, that of the first.
+        Lists that vary together are one axis, named by the first.
         """
         points = self.scenario.points
         return {name: list(dict.fromkeys(point.settings[key] for point in points)) for name, key in self._keys.items()}
 
     def to_xarray(self, table: str = "flows") -> xarray.Dataset:
-        """Return a table as a data set with a dimension for each axis.
+        """Return a table as a data set with a dimension per axis.
 
         Parameters
         ----------
@@ -176,15 +176,15 @@ class Sweep:
         Returns
         -------
         xarray.Dataset
-            Its dimensions are the axes, ``replication``, and ``flow`` or ``link``; its variables are the columns of numbers, with units as
-            attributes. Axes of quantities have their numbers as coordinates, in bit/s, s, bytes or packets; what varies together with
-            an axis is a second coordinate of its dimension. Replications that
-            an interrupt left out are NaN. Needs xarray: ``pip install 'apportion[xarray]'``.
+            Its dimensions are the axes, ``replication``, and ``flow`` or ``link``; its variables are the numeric columns, with units as
+            attributes. Axes of quantities have numeric coordinates, in bit/s, s, bytes or packets. A list that varies together with an
+            axis is a second coordinate of its dimension. Replications that an interrupt left out are NaN. Needs xarray:
+            ``pip install 'apportion[xarray]'``.
 
         Raises
         ------
         ValueError
-            If the table has another form.
+            If the table is another one.
         """
         with needing("arrays with axes", "'apportion[xarray]'"):
             import numpy
@@ -202,7 +202,7 @@ class Sweep:
         items = {name: place for place, name in enumerate(dict.fromkeys(source[item]))}
         shape = (*map(len, places), len(self.results.seeds), len(items))
 
-        # Seeds differ between points that set another one, so a replication is known by its order.
+        # Points can set another seed, so the order identifies a replication.
         cells = []
         replications: dict[str, dict[int, int]] = {}
         for point, seed, name in zip(source["point"], source["seed"], source[item]):
@@ -241,7 +241,7 @@ class Sweep:
 
 
 def _coordinate(name: str, values: list[str]) -> tuple[str, list[Any], dict[str, str]]:
-    """Numbers, where all values are numbers with units of one kind."""
+    """Return a coordinate: numbers, if all values are numbers with units of one kind."""
     found = [re.fullmatch(r"(-?[0-9.]+(?:e-?[0-9]+)?)\s*(\D*)", value) for value in values]
     units = [_UNITS.get(match[2]) if match else None for match in found]
     kinds = {unit[1] if unit else None for unit in units}

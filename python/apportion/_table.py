@@ -26,9 +26,9 @@ class Column(NamedTuple):
     name : str
         Its name.
     unit : str
-        Its unit, such as ``Mb/s``; empty for names, flags and ratios.
+        Its unit, for example ``Mb/s``; empty for names, flags and ratios.
     kind : str
-        What its cells hold: ``text``, ``integer``, ``number`` or ``flag``.
+        The type of its cells: ``text``, ``integer``, ``number`` or ``flag``.
     """
 
     name: str
@@ -39,8 +39,8 @@ class Column(NamedTuple):
 class Table:
     """A table of results.
 
-    It speaks the Arrow PyCapsule interface, so that ``polars.DataFrame(table)``, ``pyarrow.table(table)``, DuckDB and others
-    read it without a copy. Units are in the metadata of its fields, under ``unit``. Cells that were not measured are null.
+    It implements the Arrow PyCapsule interface, so that ``polars.DataFrame(table)``, ``pyarrow.table(table)``, DuckDB and others
+    read it without a copy. The metadata of its fields have units under ``unit``. Unmeasured cells are null.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The name of the table, which its CSV file has."""
+        """The name of the table and of its CSV file."""
         return self._table.name
 
     @property
@@ -69,7 +69,7 @@ class Table:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units of those columns that have one, by name."""
+        """The units of the columns that have one, by name."""
         return {column.name: column.unit for column in self._columns if column.unit}
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Table:
         return len(self._table)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """Return the cells of a column, None where nothing was measured.
+        """Return the cells of a column, None where unmeasured.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Table:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows."""
-        # In parts, so that a long table takes little memory.
+        # In chunks, so that a long table takes little memory.
         for start in range(0, len(self), 4096):
             yield from self._rows(start, start + 4096)
 
@@ -128,7 +128,7 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame of pandas, which must be installed.
 
-        Cells that were not measured are NaN in columns of numbers and None elsewhere. ``attrs["units"]`` has the units.
+        Unmeasured cells are NaN in columns of numbers and None elsewhere. ``attrs["units"]`` has the units.
         """
         with needing("data frames of pandas", "pandas"):
             import numpy
@@ -161,7 +161,7 @@ class Table:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is not known, for a message."""
+    """Return the known name nearest to an unknown one, as part of a message."""
     nearest = difflib.get_close_matches(str(name), list(known), 1)
     return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
@@ -179,7 +179,7 @@ def _cell(cell: Any) -> str:
 
 @contextmanager
 def needing(what: str, package: str) -> Iterator[None]:
-    """Say what to install where ``what`` imports what is not there; ``package`` is what pip calls it."""
+    """Report what to install if ``what`` imports a missing module; ``package`` is its name for pip."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Indices of fairness, and what flows of a network are entitled to."""
+"""Fairness indices, and entitlements of flows in a network."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypeGuard, cast
@@ -9,18 +9,18 @@ __all__ = ["Flow", "jain", "max_min"]
 
 
 class Flow(NamedTuple):
-    """What a flow asks of a network, for :func:`max_min`. Rates are in any unit, that of the capacities.
+    """Demand and weight of a flow for :func:`max_min`. Rates have the unit of the capacities.
 
     Attributes
     ----------
     path : sequence
-        The links that it crosses, by their keys in ``capacities``.
+        Links of the flow, by their keys in ``capacities``.
     weight : float
-        Its weight beyond guarantees. Default 1.
+        Weight beyond guarantees. Default 1.
     guarantee : float
-        What it has in any case, as far as it wants it. Default 0.
+        Guaranteed rate, up to the demand. Default 0.
     demand : float or None
-        All that it wants. Default None: as much as there is.
+        Maximum rate. Default None: greedy.
     """
 
     path: Sequence[Any]
@@ -35,12 +35,12 @@ def jain(shares: Iterable[float]) -> float:
     Parameters
     ----------
     shares : iterable of float
-        What each flow has; for weighted flows, divided by its weight.
+        Rate of each flow; for weighted flows, divided by its weight.
 
     Returns
     -------
     float
-        (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all.
+        (Σx)² / (n Σx²): 1 if all are equal, 1/n if one flow has everything.
 
     References
     ----------
@@ -69,13 +69,13 @@ def max_min(
     Returns
     -------
     list of float
-        The rate of each flow: none can have more without another having less that has, above its guarantee and for its
-        weight, no more.
+        The rate of each flow. To raise one, another must be lowered whose rate above its guarantee, divided by its weight, is
+        no greater.
 
     Raises
     ------
     ValueError
-        If a number makes no sense, a flow has no end of demand and no link, or guarantees do not fit.
+        If a number is invalid, a greedy flow has no link, or guarantees exceed a capacity.
 
     References
     ----------
@@ -114,7 +114,7 @@ def max_min(
 
 
 def _is_number(value: object) -> TypeGuard[SupportsFloat | SupportsIndex]:
-    # An array of numpy has the methods of a number too.
+    # An array of numpy also has the methods of a number.
     return isinstance(value, (SupportsFloat, SupportsIndex)) and not isinstance(value, Iterable)
 
 

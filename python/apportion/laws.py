@@ -13,33 +13,33 @@ class LawError(AssertionError):
 
 
 def check(cls: type, *, limit: int | None = None, holds_back: bool = False, cases: int = 256) -> None:
-    """Try a class that is a discipline, with its default parameters, or a congestion control.
+    """Check a discipline, with its default parameters, or a congestion control against the laws.
 
-    A discipline is put through random sequences of arrivals, requests and pauses, the same each time. Every packet leaves or is dropped, once;
-    packets of a flow leave in order; while packets wait a request gets one; only ECN-capable packets are marked; the same
-    sequence gives the same departures.
+    A discipline gets random sequences of arrivals, requests and pauses, the same in each check. Every packet leaves or is dropped, once;
+    packets of a flow leave in order; a request gets a packet unless the backlog is empty; only ECN-capable packets are marked; the
+    same sequence gives the same departures.
 
-    A congestion control is put through random sequences of ACKs, marks, losses and timeouts, the same each time. Its window and threshold stay above
-    zero, and the window finite; a timeout does not raise the threshold above the window; without an ACK no window grows; the same sequence gives
-    the same windows. Then a path fails for ten seconds: a minute later half of it is used.
+    A congestion control gets random sequences of ACKs, marks, losses and timeouts, the same in each check. Its window and threshold stay
+    above zero, and the window finite; a timeout does not raise the threshold above the window; without an ACK no window grows; the same
+    sequence gives the same windows. Then a path fails for ten seconds: a minute later its utilisation is at least half.
 
     Parameters
     ----------
     cls : type
-        The class, as :func:`apportion.register` takes it. It need not be registered.
+        A class for :func:`apportion.register`. It need not be registered.
     limit : int, optional
-        At most so many packets wait in a discipline. Default None: that is not checked.
+        Maximum backlog of a discipline in packets. Default None: not checked.
     holds_back : bool
-        A discipline may refuse a request while packets wait, as a shaper does, and then has ``wakeup``. Default False.
+        Whether a discipline may refuse a request despite a backlog, like a shaper; it then has ``wakeup``. Default False.
     cases : int
-        How many sequences for a discipline. Default 256, which are those for a congestion control.
+        Number of sequences for a discipline. Default 256, the number for a congestion control.
 
     Raises
     ------
     LawError
-        If it breaks a law.
+        If the class breaks a law.
     Exception
-        What the class raises.
+        An exception in the class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What tests share."""
+"""Fixtures shared by tests."""
 
 import signal
 
@@ -6,7 +6,7 @@ import pytest
 
 import apportion as ap
 
-# Programs that a shell starts in the background ignore interrupts, and Python then leaves it at that.
+# A shell starts background programs with interrupts ignored, and Python keeps that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -18,5 +18,5 @@ def small() -> ap.Scenario:
 
 @pytest.fixture(scope="session")
 def results(small: ap.Scenario) -> ap.Results:
-    """Its results with two seeds."""
+    """Results of the scenario with two seeds."""
     return small.run(seeds=2, progress=False)

@@ -22,7 +22,7 @@ APPORTION = str(Path(sys.executable).with_name("apportion"))
 
 
 class Cluster:
-    """A scheduler with workers of one thread each, which are processes in a folder of their own."""
+    """A scheduler with workers of one thread each, as processes in their own folders."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
@@ -34,11 +34,11 @@ class Cluster:
             assert time.monotonic() < deadline and self.scheduler.poll() is None
             time.sleep(0.05)
         self.address = json.loads(file.read_text())["address"]
-        # They come while the first sweep waits for them.
+        # The workers start while the first sweep waits for them.
         self.workers = [self.start("worker", self.address, "--nthreads", "1", "--no-nanny") for _ in range(workers)]
 
     def start(self, what: str, *words: str) -> "subprocess.Popen[bytes]":
-        # Without a cache or a folder in common with the client.
+        # The workers share no cache or folder with the client.
         environment = {**os.environ, "APPORTION_CACHE_DIR": "/dev/null"}
         command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *words, "--no-dashboard"]
         process = subprocess.Popen(
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """One to destroy."""
+    """A cluster to destroy."""
     (tmp_path / "cluster").mkdir()
     cluster = Cluster(tmp_path / "cluster")
     yield cluster
@@ -81,7 +81,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All but run.json, which says when and how results came about."""
+    """Return all files but run.json, which tells when and how results were made."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.json"}
 
 
@@ -90,7 +90,7 @@ def written(results: ap.Results, folder: Path) -> dict[str, bytes]:
 
 
 class Progress:
-    """What progress was reported."""
+    """Collects the reported progress."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
@@ -108,11 +108,11 @@ def test_a_cluster_gives_the_same_bytes(cluster: Cluster, small: ap.Scenario, tm
         swept = ap.sweep(small, RATES, seeds=3, client=client, progress=False)
         assert written(swept.results, tmp_path / "swept") == alone
         assert len(swept.results.phase_sensitivity) > 0 and swept.axes == {"queue": ["fifo", "drr"], **RATES}
-        # More of it: only the rest is simulated. Perturbed copies count.
+        # A larger sweep simulates only the rest. Perturbed copies count.
         progress = Progress()
         ap.sweep(small, {"rate": ["3Mbit", "5Mbit", "8Mbit"]}, seeds=4, client=client, progress=progress)
         assert progress.seen[0][0] > 24 and progress.seen[-1] == (48, 48)
-        # The same: nothing is.
+        # The same sweep simulates nothing.
         progress = Progress()
         ap.sweep(small, RATES, seeds=3, client=client, progress=progress)
         assert progress.seen == []
@@ -124,7 +124,7 @@ def test_batches_follow_what_was_measured_and_the_last_are_short() -> None:
     batches = _Batches(list(range(1000)), 1000, [0.01])
     first = batches.next(2)
     assert first is not None and len(first.numbers) == 50
-    # Twice as long as was estimated.
+    # Twice the estimate.
     batches.learn(first, 1.0)
     sizes = []
     while batch := batches.next(2):
@@ -151,7 +151,7 @@ def test_files_travel_with_the_scenario(cluster: Cluster, tmp_path: Path) -> Non
     assert written(swept.results, tmp_path / "swept") == alone
 
 
-# A simulation of it takes a fraction of a second, which is a batch.
+# A simulation takes a fraction of a second, and is a batch.
 SLOW = ap.dumbbell(4, rate="40Mbit", stop="200s", measure_from="1s")
 
 
@@ -287,7 +287,7 @@ def test_own_disciplines_are_refused(cluster: Cluster, small: ap.Scenario) -> No
     with cluster.client() as client:
         with pytest.raises(ap.RunError, match="congestion controls of the library only"):
             ap.sweep(small, {"queue": ["fifo", "of_cluster"]}, client=client)
-        # One that is registered, and not used, is no matter.
+        # A registered but unused class does not matter.
         assert ap.sweep(small.set({"stop": "2s"}), {"queue": ["fifo"]}, client=client, progress=False).results.complete
 
 
@@ -321,7 +321,7 @@ def test_experiments_of_papers_run_on_it(cluster: Cluster, tmp_path: Path) -> No
     assert there.returncode == alone.returncode == 0, there.stderr
     assert there.stdout.replace("there/", "alone/") == alone.stdout
     assert files(tmp_path / "there") == files(tmp_path / "alone")
-    # It was the cluster that simulated them.
+    # The cluster simulated them.
     again = command(tmp_path, *words, "again")
     assert re.search(r"^(\d+) of \1 runs are from the cache$", again.stderr, re.MULTILINE), again.stderr
 
@@ -371,7 +371,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_interrupt_ends_the_tasks_and_keeps_what_has_ended(cluster: Cluster, tmp_path: Path, cache: Path) -> None:
-    # Simulations that last: some milliseconds, and hours.
+    # Simulations of a few milliseconds, and of hours.
     words = ["sweep", "quickstart", "--set", 'stop=["2s", "1000000s"]', "--set", "measure_from=1s", "--force", "--quiet"]
     process = subprocess.Popen([APPORTION, *words, "--cluster", cluster.address], cwd=tmp_path, start_new_session=True)
     deadline = time.monotonic() + 60

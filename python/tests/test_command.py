@@ -1,4 +1,4 @@
-"""The command that the package installs."""
+"""The command installed by the package."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def can_make_namespaces() -> bool:
 def test_a_shell_runs_its_command_behind_a_link() -> None:
     assert run("shell", "--", "true").returncode == 0
     assert run("shell", "--quiet", "--", "sh", "-c", "exit 7").returncode == 7
-    # Signals that Python ignores are not ignored in the command.
+    # The command does not ignore the signals that Python ignores.
     ignored = run("shell", "--quiet", "--", "grep", "SigIgn", "/proc/self/status")
     assert int(ignored.stdout.split()[1], 16) & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
     ping = run("shell", "--delay", "20ms", "--quiet", "--", "sh", "-c", "ping -c 1 -q $APPORTION_FAR || true")

@@ -78,7 +78,7 @@ def test_it_is_in_a_sweep_with_others_and_a_run_repeats() -> None:
     assert first.flows.to_dict() == s.run(2, progress=False, jobs=4).flows.to_dict()
     rates = dict(zip(first.flows["point"], first.flows["throughput_mbps"]))
     assert rates["tcp=aimd"] != rates["tcp=cubic"] and min(rates.values()) > 3
-    # Results of other classes of this name would be in the cache.
+    # The cache would have results of other classes with this name.
     assert one(tcp="aimd")._native.has_own_code and not one(tcp="cubic")._native.has_own_code
 
 
@@ -247,7 +247,7 @@ def test_what_makes_no_sense_ends_the_run_and_names_class_and_hook(
     with pytest.raises(error) as found:
         s.run(2, progress=False)
     assert message in str(found.value)
-    # What Python raises has a note, for which 3.10 has no place.
+    # Exceptions have a note, except in Python 3.10, which lacks notes.
     if not str(found.value).startswith(f"Wrong.{name} ") and sys.version_info >= (3, 11):
         assert found.value.__notes__[-1] == f"in Wrong.{name}"
     # Another run is not affected.
@@ -346,5 +346,5 @@ def test_it_is_fast_enough_to_be_used() -> None:
     seconds("counts")
     own, library = (min(seconds(name) for _ in range(3)) for name in ("aimd", "reno"))
     print(f"{acks} ACKs: {acks / own:.0f} a second, {(own - library) / acks * 1e6:.2f} us more for each than with reno")
-    # A million on two cores that others use too.
+    # A million on two shared cores.
     assert acks > 400_000 and acks / own > 200_000

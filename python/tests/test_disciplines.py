@@ -95,7 +95,7 @@ def test_a_fifo_in_python_is_the_fifo_of_the_library() -> None:
     own = [{"kind": kind, "limit": "30p"} for kind in ("plain_fifo", "tail_drop", "fifo")]
     r = against(*own).run(seeds=2, progress=False)
     points = [point.label for point in r.points]
-    # The library's may let a lone packet go by; what flows get is the same.
+    # The discipline of the library may pass a lone packet on at once; goodputs are the same.
     assert rows(r, points[0]) == rows(r, points[1]) == rows(r, points[2])
     assert r.flows["valid"] == [True] * len(r.flows)
 
@@ -172,7 +172,7 @@ def test_random_numbers_depend_on_seed_and_link_alone() -> None:
             seen.setdefault(link.name, set())
 
         def enqueue(self, now: float, packet: Any) -> None:
-            # One generator, whenever it is asked for.
+            # Each call returns the same generator.
             drawn = self.link.random().random()
             seen[self.link.name].add(drawn)
             if drawn < 0.02:
@@ -330,12 +330,12 @@ def test_it_is_fast_enough_to_be_used() -> None:
         r = s.run(progress=False)
         best = max(best, r.flows["sent_packets"][0] / (time.process_time() - started))
     print(f"{best:.0f} packets/s")
-    # 700 to 900 thousand on two cores that others use too.
+    # 700 to 900 thousand on two shared cores.
     assert best > 200_000
 
 
 def path_of(first: Any, second: Any) -> ap.Scenario:
-    """Two links in a row with these queues, and a fast way back."""
+    """Two links in a row with these queues, and a fast return path."""
     common = {"rate": "3Mbit", "delay": "5ms"}
     return ap.Scenario(
         seed=1,
@@ -377,7 +377,7 @@ def test_labels_reach_the_next_queue() -> None:
     ap.register(Labels)
     Labels.seen.clear()
     path_of({"kind": "labels", "value": 1234567.0}, "labels").run(progress=False)
-    # 13 bits of it.
+    # A label keeps 13 significant bits of a rate.
     (first, none), (second, value) = sorted(Labels.seen, key=str)
     assert "x" in first and none is None and "y" in second
     assert value != 1234567.0 and value == pytest.approx(1234567.0, rel=1 / 8192)
@@ -401,7 +401,7 @@ def test_an_edge_in_python_serves_a_core_of_the_library() -> None:
     core = {"kind": "csfq", "role": "core"}
     r = path_of({"kind": "edge"}, core).set({"link.x.rate": "10Mbit"}).run(progress=False)
     rates = {row.group: row.throughput for row in r.shares}
-    # Without labels the core would drop all of it; by arrivals the first flow would get 0.6 Mb/s.
+    # Without labels the core would drop everything; in proportion to arrivals the first flow would get 0.6 Mb/s.
     assert rates["one"] == pytest.approx(1.0, rel=0.05) and rates["two"] == pytest.approx(2.0, rel=0.1)
 
 

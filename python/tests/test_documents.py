@@ -17,18 +17,18 @@ ROOT = Path(__file__).parents[2]
 MODULES = [name for _, name, _ in pkgutil.iter_modules(apportion.__path__) if name not in ("__main__", "_native")]
 
 
-# What a block does, after its first fence: "python" runs, "sh" runs, "text" is what the block before it prints, a title names a file.
+# Kinds of blocks, by the words after the fence: "python" and "sh" run, "text" is the output of the block before, a title names a file.
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r'title="([^"]+)"')
 
 
 def lines(text: str) -> list[str]:
-    """Return its lines without the blanks that a page does not show."""
+    """Return the lines of a text without trailing blanks."""
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def pages() -> list[Path]:
-    """Return the pages with Python, from which blocks of "sh" are run too if they are followed step by step."""
+    """Return the pages with Python. Pages to be followed step by step also run their blocks of "sh"."""
     found = [ROOT / "docs" / page for page in ("python.md", "cluster.md")]
     found += sorted(page for folder in ("tutorials", "howto") for page in (ROOT / "docs" / folder).glob("*.md"))
     return [page for page in found if "\n```python\n" in page.read_text()]

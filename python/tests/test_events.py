@@ -1,4 +1,4 @@
-"""Functions that are called while a run goes on."""
+"""Callbacks during a run."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def test_drops_are_those_of_the_tables(crowded: ap.Scenario) -> None:
         of_link = {reason: links[row["point"], row["seed"], row["link"], reason] for reason in (*REASONS, "lost")}
         assert of_link == {**{reason: row[f"drops_{reason}"] for reason in REASONS}, "lost": row["lost_packets"]}
     assert {reason for *_, reason in drops} >= {"overflow", "early", "lost"}
-    # Nothing that is measured depends on it.
+    # Results do not depend on callbacks.
     assert r.flows.to_dict() == crowded.run(seeds=2, progress=False).flows.to_dict()
 
 
@@ -94,7 +94,7 @@ def test_an_interrupt_keeps_what_has_ended(crowded: ap.Scenario) -> None:
         r = crowded.run(4000, on_drop=lambda drop: drops.update([drop.seed]), progress=False)
     timer.join()
     assert not r.complete and len(r.flows)
-    # Those of the last one had begun.
+    # The last replication had begun.
     assert len(drops) - len(set(r.flows["seed"])) in (0, 1)
 
 

@@ -22,7 +22,7 @@ def test_one_link_is_divided_by_weights_above_guarantees() -> None:
 
 
 class Scalar:
-    """An integer as numpy has it."""
+    """An integer like numpy's."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -58,7 +58,7 @@ def test_no_flow_can_have_more_without_one_that_has_no_more() -> None:
         load = {link: sum(s for s, f in zip(shares, flows) if link in f.path) for link in links}
         for share, flow in zip(shares, flows):
             full = [link for link in flow.path if load[link] > links[link] - 1e-6]
-            # At a full link of its path, no flow has more for its weight.
+            # On a saturated link of its path, no flow has a higher rate per weight.
             level = share / flow.weight
             assert any(
                 all(s / f.weight <= level + 1e-6 for s, f in zip(shares, flows) if link in f.path) for link in full

@@ -10,7 +10,7 @@ import apportion as ap
 
 
 def worst(league: ap.League) -> dict[tuple[str, str], float]:
-    """The worst share by situation and discipline."""
+    """Return the worst share by situation and discipline."""
     rows = [row for row in league.cells if row["metric"] == "worst_share"]
     return {(row["situation"], row["discipline"]): row["mean"] for row in rows}
 

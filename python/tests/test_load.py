@@ -1,4 +1,4 @@
-"""Results that are read back."""
+"""Results read from folders."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    # Twice what is promised, for machines that do something else too.
+    # Twice the promised time, for busy machines.
     assert took < 60, f"{took:.0f} s"
 
 

@@ -100,7 +100,7 @@ def test_an_interrupt_keeps_what_has_ended(small: ap.Scenario) -> None:
         results, took = interrupted_after(1.0, small, 4000)
     assert not results.complete and 0 < len(results.flows) < 16000
     assert "incomplete" in repr(results)
-    # It takes 0.1 s on an idle machine.
+    # 0.1 s on an idle machine.
     assert took < 1.0
 
 

@@ -117,7 +117,7 @@ def test_a_dumbbell_gives_each_flow_its_hosts() -> None:
 
 def test_a_dumbbell_counts_as_numpy_does() -> None:
     class Count:
-        """An integer as numpy has it."""
+        """An integer like numpy's."""
 
         def __index__(self) -> int:
             return 3

@@ -70,7 +70,7 @@ def test_what_is_drawn_is_what_was_measured(results: ap.Results) -> None:
 
 def test_limits_hold_all_that_is_drawn() -> None:
     pytest.importorskip("matplotlib")
-    # The second panel of throughput goes eight times as high as the first.
+    # The throughput in the second panel is eight times that of the first.
     s = ap.dumbbell({"x": {}, "y": {"source": {"kind": "file", "size": "100kB"}, "start": "1s"}}, rate=["2Mbit", "16Mbit"], stop="4s", measure_from="1s")
     r = s.run(seeds=2, progress=False)
     figures = [r.shares.plot(), r.plot.throughput(), r.plot.cdf("delay"), r.plot.cdf("completion"), r.plot.cdf("throughput_mbps")]
