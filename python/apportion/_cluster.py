@@ -361,7 +361,7 @@ def _fill(
 
 
 def _kept(done: int, total: int) -> str:
-    return f"{done} of {total} simulations are kept, and the same again goes on from there"
+    return f"{done} of {total} simulations are kept; the same command resumes them"
 
 
 def _address(client: distributed.Client) -> str:

@@ -89,7 +89,7 @@ def league(
     with shown(progress) as show:
         results = native.play(jobs, force, show, folder, kept)
     if results.cache_failure:
-        warnings.warn(f"{results.cache_failure}; what was simulated is not kept for other runs", stacklevel=2)
+        warnings.warn(f"{results.cache_failure}; results are not cached", stacklevel=2)
     for fault in results.faults:
         warnings.warn(f"not valid: {fault}", stacklevel=2)
     return League(results)

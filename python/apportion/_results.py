@@ -63,7 +63,7 @@ def run(
             seeds=seeds, jobs=jobs, phase_check=phase_check, force=force, progress=show, folder=folder, callbacks=callbacks, cache=kept
         )
     if results.cache_failure:
-        warnings.warn(f"{results.cache_failure}; what was simulated is not kept for other runs", stacklevel=3)
+        warnings.warn(f"{results.cache_failure}; results are not cached", stacklevel=3)
     return of_run(results, interrupted, seeds, 4)
 
 

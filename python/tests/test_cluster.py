@@ -200,7 +200,7 @@ def test_a_command_whose_scheduler_is_lost_says_so_in_one_line(own_cluster: Clus
         time.sleep(0.05)
     own_cluster.scheduler.send_signal(signal.SIGKILL)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 2 and re.fullmatch(r"error: the scheduler \S+ is lost: .* goes on from there\n", said), said
+    assert process.returncode == 2 and re.fullmatch(r"error: the scheduler \S+ is lost: .* resumes them\n", said), said
 
 
 def test_what_progress_raises_ends_the_tasks(cluster: Cluster) -> None:
@@ -341,7 +341,7 @@ def test_an_interrupted_reproduction_keeps_what_has_ended(cluster: Cluster, tmp_
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == 1 and said.endswith("; the same command goes on from there\n"), said
+    assert process.returncode == 1 and said.endswith("; the same command resumes it\n"), said
     with cluster.client() as client:
         is_idle(client)
 

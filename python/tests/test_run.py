@@ -217,7 +217,7 @@ def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, mo
     assert ap.sweep(small, {"rate": ["4Mbit"]}, cache=True, progress=False).results.complete
     assert len(list((tmp_path / "cache" / "2").glob("*/*"))) == 4
     monkeypatch.setenv("APPORTION_CACHE_DIR", "/dev/null/cache")
-    with pytest.warns(UserWarning, match="/dev/null/cache.*is not kept for other runs") as caught:
+    with pytest.warns(UserWarning, match="/dev/null/cache.*results are not cached") as caught:
         small.run(cache=True, progress=False)
     assert {warning.filename for warning in caught} == {__file__}
 

@@ -55,7 +55,7 @@ fn without_effect(points: &[Point]) -> Vec<String> {
     let line = |key: usize| {
         format!(
             "the values of `{}` make no difference, so points that differ in it are the same run; another key of the \
-             file, or of --set, decides what it would",
+             file, or of --set, takes precedence",
             points[0].settings[key].0
         )
     };

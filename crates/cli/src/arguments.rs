@@ -51,21 +51,21 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario in the simulator and write results and a report
+    /// Run a scenario in the simulator, and write results and a report
     Run(Run),
     /// Run a scenario in the simulator on a Dask cluster, and write results and a report here
     Sweep(Sweep),
-    /// Run a scenario over the TCP of this machine, in real time, and write results and a report
+    /// Run a scenario over the TCP stack of this machine, in real time, and write results and a report
     Lab(Lab),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
-    /// Compare disciplines: each runs in each scenario, with one page of all
+    /// Compare disciplines in a set of scenarios, on one page
     League(League),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),
     /// Run a gateway between two network interfaces, or query one that runs
     Gateway(Gateway),
-    /// Make a scenario or a gateway of what LibreQoS, sqm-scripts, tc or containerlab are configured with
+    /// Convert a configuration of LibreQoS, sqm-scripts, tc or containerlab to a scenario or a gateway
     Import(Import),
     /// List disciplines, markers, TCP profiles, sources, topologies, example scenarios and experiments
     List {
@@ -89,7 +89,7 @@ pub enum Command {
         #[command(subcommand)]
         command: CacheCommand,
     },
-    /// Compare the results of runs with the first of them, or the simulator with the TCP of this machine
+    /// Compare runs with the first of them, or the simulator with the TCP stack of this machine
     Compare(Compare),
     /// Print a table of a run as CSV
     Export(Export),
@@ -103,20 +103,20 @@ pub struct Run {
     pub wanted: Wanted,
     #[command(flatten)]
     pub page: Page,
-    /// Replications at the same time; 0 for one per core
+    /// Replications that run in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
     #[command(flatten)]
     pub phase_check: PhaseCheck,
     #[command(flatten)]
     pub cache: CacheUse,
-    /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
+    /// Write the time series (`series`, `allocations`) even with more than 1000 replications
     #[arg(long)]
     pub series: bool,
-    /// Print an estimate of the CPU time and the memory that it takes, and do not run it
+    /// Print an estimate of the CPU time and memory that the run takes, and exit
     #[arg(long, conflicts_with_all = ["show_config", "json", "watch"])]
     pub estimate: bool,
-    /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
     #[arg(long)]
     pub force: bool,
 }
@@ -130,7 +130,7 @@ pub struct Sweep {
     pub cluster: Option<String>,
     #[command(flatten)]
     pub phase_check: PhaseCheck,
-    /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
     #[arg(long)]
     pub force: bool,
 }
@@ -138,11 +138,10 @@ pub struct Sweep {
 /// Whether the cache is used.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CacheUse {
-    /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
-    /// was interrupted or killed goes on where it was [by default]
+    /// Take replications from the cache, and store new ones there as each ends: an interrupted or killed run resumes [default]
     #[arg(long, overrides_with = "no_cache")]
     pub cache: bool,
-    /// Simulate everything anew, and keep nothing
+    /// Neither read nor write the cache
     #[arg(long, overrides_with = "cache")]
     pub no_cache: bool,
 }
@@ -150,8 +149,8 @@ pub struct CacheUse {
 /// The page in the browser.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Page {
-    /// Show the run in the browser while it goes on, one replication at a time, at an address of this machine alone, and keep that page
-    /// until Ctrl-C [without ADDRESS: 127.0.0.1:9618; port 0 stands for a free one]. Nothing is taken from the cache
+    /// Show the run live in a browser, one replication at a time, at a loopback address, until Ctrl-C [without ADDRESS:
+    /// 127.0.0.1:9618; port 0 takes a free one]. Does not read the cache
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = address, conflicts_with = "show_config")]
     #[expect(clippy::option_option, reason = "the option may be there without an address")]
     pub watch: Option<Option<SocketAddr>>,
@@ -160,11 +159,11 @@ pub struct Page {
 /// Whether replications have perturbed copies.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct PhaseCheck {
-    /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
-    /// the table `phase_sensitivity`, in the report and printed [default with more than one seed]
+    /// Run each replication twice, the second time with every delay moved by 1 µs, and say where results depend on it
+    /// (table `phase_sensitivity`) [default with more than one seed]
     #[arg(long, overrides_with = "no_phase_check")]
     pub phase_check: bool,
-    /// Run each replication once, which takes half the time
+    /// Run each replication once, in half the time
     #[arg(long, overrides_with = "phase_check")]
     pub no_phase_check: bool,
 }
@@ -184,10 +183,10 @@ pub struct Lab {
     pub page: Page,
     #[command(flatten)]
     pub late: Late,
-    /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
+    /// Run even if the estimate exceeds a day or 2 GB of memory
     #[arg(long)]
     pub force: bool,
-    /// What carries out the queues of watched links; `kernel` needs root and a build with the feature `bpf`
+    /// What runs the queues of watched links; `kernel` needs root and a build with the feature `bpf`
     #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
     pub backend: Backend,
 }
@@ -195,10 +194,10 @@ pub struct Lab {
 /// What to do about runs that were too late to be valid.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Late {
-    /// How often a run of the lab is repeated that is not valid [default: 3]
+    /// How often an invalid run of the lab is repeated [default: 3]
     #[arg(long, value_name = "N", value_parser = whole(0..=100))]
     pub retries: Option<u64>,
-    /// Accept runs of the lab that are not valid
+    /// Accept invalid runs of the lab
     #[arg(long)]
     pub allow_late: bool,
 }
@@ -218,37 +217,37 @@ pub struct Wanted {
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=10_000))]
     pub seeds: u64,
-    /// Where the results get a folder of their own: DIR/1 for the first run, DIR/2 for the next [default: results/SCENARIO; of
-    /// `apportion lab`: results/SCENARIO-lab]
+    /// Folder in which each run writes a new folder: DIR/1, then DIR/2 [default: results/SCENARIO; of `apportion lab`:
+    /// results/SCENARIO-lab]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit; rate, delay, queue and loss alone are those of the only bottleneck
+    /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit; rate, delay, queue and loss alone refer to the only bottleneck
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Print results as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print the scenario with defaults filled in, and do not run it
+    /// Print the scenario with defaults filled in, and exit
     #[arg(long)]
     pub show_config: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
-    /// Print where the cache is and what it takes
+    /// Print the path and size of the cache
     Show,
-    /// Delete what was not used for the longest time
+    /// Delete the least recently used entries
     Prune {
-        /// What may be left, such as 500MB; 0B deletes everything
+        /// Size that may be left, such as 500MB; 0B deletes everything
         #[arg(long, value_name = "SIZE", default_value = "0B")]
         to: Bytes,
     },
-    /// Read all of it, and list the files that are damaged
+    /// Read every entry, and list damaged files
     Verify {
-        /// Delete them
+        /// Delete damaged files
         #[arg(long)]
         delete: bool,
     },
@@ -263,10 +262,10 @@ pub struct Export {
     /// file of Flent
     #[arg(required_unless_present = "latex")]
     pub table: Option<String>,
-    /// The metrics of all points instead, as tables of LaTeX for the package booktabs: means with 95 % intervals
+    /// Print the metrics of all points instead, as LaTeX tables (package booktabs): means with 95 % intervals
     #[arg(long, conflicts_with_all = ["table", "point"])]
     pub latex: bool,
-    /// The point of a sweep that a file of Flent has, such as `queue=red`
+    /// The point of a sweep that the Flent file holds, such as `queue=red`
     #[arg(long, value_name = "LABEL")]
     pub point: Option<String>,
     /// Write it to this file instead of printing it
@@ -285,7 +284,7 @@ pub struct Plot {
     /// What the figure shows
     #[arg(long, value_parser = kinds())]
     pub kind: Kind,
-    /// The file; its ending, .svg, .pdf or .csv, says the format
+    /// The file; its extension, .svg, .pdf or .csv, sets the format
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Draw this point of a sweep alone, such as `rate=5Mbit, queue=red`
@@ -317,7 +316,7 @@ pub struct Compare {
     /// Replications of each point in the lab; the simulator runs at least 10 [default: 1]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000))]
     pub seeds: Option<u64>,
-    /// Also write the comparison of runs as a page, a file .html; with --parity the folder for the results of both
+    /// Also write the comparison to this .html file; with --parity, the folder for the results of both
     /// [default: results/SCENARIO-parity]
     #[arg(long, value_name = "FILE|DIR")]
     pub out: Option<PathBuf>,
@@ -326,10 +325,10 @@ pub struct Compare {
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub late: Late,
-    /// Overwrite the page; with --parity run it even if it would take more than a day, or 2 GB of memory, by an estimate
+    /// Overwrite the page; with --parity, run even if the estimate exceeds a day or 2 GB of memory
     #[arg(long)]
     pub force: bool,
-    /// What carries out the queues of watched links in the lab; `kernel` needs root and a build with the feature `bpf`
+    /// What runs the queues of watched links in the lab; `kernel` needs root and a build with the feature `bpf`
     /// [default: user-space]
     #[arg(long, value_enum)]
     pub backend: Option<Backend>,
@@ -366,7 +365,7 @@ pub struct Gateway {
     /// Least severe level that is logged
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
-    /// Let all frames pass, undivided, when the gateway has ended: the kernel forwards them
+    /// When the gateway ends, let the kernel forward all frames, unshaped
     #[arg(long)]
     pub fail_open: bool,
     /// What moves packets; `kernel` needs a build with the feature `bpf`
@@ -380,7 +379,7 @@ pub enum GatewayCommand {
     Check {
         /// The configuration file
         config: PathBuf,
-        /// What is to move packets
+        /// What would move packets
         #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
         backend: Backend,
     },
@@ -388,27 +387,27 @@ pub enum GatewayCommand {
     Show {
         /// The configuration file
         config: PathBuf,
-        /// Print the configuration of the running gateway instead; of the file only the title is read
+        /// Print the configuration of the running gateway instead; only the title of the file is read
         #[arg(long)]
         running: bool,
     },
     /// Print the statistics of a running gateway as JSON
     Stats {
-        /// Its configuration file, of which only the title is read
+        /// Its configuration file; only the title is read
         config: PathBuf,
     },
     /// Restore the offloads that a gateway left off when it was killed
     Restore {
-        /// The configuration file, of which only the title is read
+        /// The configuration file; only the title is read
         #[arg(value_hint = clap::ValueHint::FilePath)]
         config: PathBuf,
     },
-    /// Let all frames pass, undivided, while no gateway runs: the kernel forwards them
+    /// Let the kernel forward all frames, unshaped, while no gateway runs
     Bypass {
-        /// The configuration file, of which title and interfaces are read
+        /// The configuration file; only title and interfaces are read
         #[arg(value_hint = clap::ValueHint::FilePath)]
         config: PathBuf,
-        /// End that
+        /// End the bypass
         #[arg(long)]
         off: bool,
     },
@@ -421,9 +420,9 @@ pub enum GatewayCommand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// This process, by every discipline
+    /// This process; runs every discipline
     UserSpace,
-    /// The kernel, by those that it can carry out
+    /// The kernel; runs some disciplines
     Kernel,
 }
 
@@ -470,10 +469,10 @@ pub struct Reproduce {
     /// Replications of each run, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(1..=10_000))]
     pub seeds: u64,
-    /// Replications at the same time; 0 for one per core
+    /// Replications that run in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
-    /// Where they run: in the simulator, or in real time over the TCP of this machine, one after the other
+    /// Where experiments run: in the simulator, or in real time over the TCP stack of this machine
     #[arg(long, value_enum, default_value_t = World::Simulator)]
     pub world: World,
     #[command(flatten)]
@@ -486,22 +485,22 @@ pub struct Reproduce {
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
-    /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into a folder PAPER-kit for each paper
+    /// Also write figures (SVG, PDF) and LaTeX tables, into a folder PAPER-kit for each paper
     #[arg(long)]
     pub kit: bool,
-    /// Run each experiment with each of its controls, which switch a mechanism off: claims that depend on it must fail
+    /// Run each experiment with each of its controls, which disable a mechanism: claims that depend on it must fail
     #[arg(long)]
     pub ablate: bool,
-    /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
+    /// Also run the named variants of experiments; all variants if no name is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
     pub variants: Option<Vec<String>>,
-    /// Run them even if they would take more than a day of CPU time or 2 GB of memory, by an estimate
+    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
     #[arg(long)]
     pub force: bool,
     /// Print verdicts as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -25,7 +25,7 @@ impl CacheUse {
 /// Reports that simulations could not be kept.
 pub fn note_failure(failure: Option<&str>) {
     if let Some(failure) = failure {
-        output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));
+        output::note(&format!("warning: {failure}; results are not cached"));
     }
 }
 
@@ -49,7 +49,7 @@ pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {
             if !delete && !damaged.is_empty() {
                 let files =
                     if damaged.len() == 1 { "1 file is" } else { &format!("{} files are", damaged.len()) };
-                bail!("{files} damaged; delete what is with --delete");
+                bail!("{files} damaged; delete them with --delete");
             }
         }
     }

@@ -52,8 +52,8 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
 }
 
 /// Headings of the table of charges per packet, and of the rates that plans give each node.
-const CHARGES: &str = "What IP packets of 40, 100 and 1500 B are charged:";
-const RATES: &str = "What plans assure while all want more, to what they have at most:";
+const CHARGES: &str = "Bytes charged for IP packets of 40, 100 and 1500 B:";
+const RATES: &str = "Assured rate of plans under load, to their maximum:";
 
 /// Formats lines under a heading as TOML comments; empty if there are no lines.
 fn as_comments(heading: &str, lines: &str) -> String {

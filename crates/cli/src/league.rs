@@ -45,7 +45,7 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
     bar.clear();
     let results = match played {
         Err(error @ LeagueError::Cancelled) => {
-            let kept = if cache.is_some() { "; the same command goes on from there" } else { "" };
+            let kept = if cache.is_some() { "; the same command resumes it" } else { "" };
             output::note(&format!("{error}{kept}"));
             return Ok(Status::FAILURE);
         }

@@ -50,7 +50,7 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
     match claims(&reproduction, &bar, arguments) {
         Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
             let is_kept = cache.is_some() && !in_lab;
-            let kept = if is_kept { "; the same command goes on from there" } else { "" };
+            let kept = if is_kept { "; the same command resumes it" } else { "" };
             output::note(&format!("{error}{kept}"));
             Ok(Status::from(1))
         }

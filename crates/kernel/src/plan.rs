@@ -40,7 +40,7 @@ pub enum Plan {
 pub enum Refusal {
     /// The discipline as such.
     #[error(
-        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", tred, htb, fifo with drop = \"tail\""
+        "the kernel backend cannot run `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", tred, htb, fifo with drop = \"tail\""
     )]
     Discipline {
         /// Of the part that it cannot.
@@ -50,7 +50,7 @@ pub enum Refusal {
     },
     /// A value of one of its keys.
     #[error(
-        "the kernel backend cannot carry out this core of `csfq`, `mcsfq` or `hcsfq`, or this `tred`: {0}; or use the user-space backend"
+        "the kernel backend cannot run this core of `csfq`, `mcsfq` or `hcsfq`, or this `tred`: {0}; or use the user-space backend"
     )]
     Key(#[from] Unsuitable),
     /// Of `htb`.

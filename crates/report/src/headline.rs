@@ -42,7 +42,7 @@ pub(crate) fn worst_second(point: &PointResults) -> Option<String> {
     let (flow, worst) = of_flows.min_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
     let share = percent(worst.share);
     Some(format!(
-        "Worst second: {flow} got {share} of its due from {} s on.",
+        "Worst second: {flow} got {share} of its entitlement in the second that began at {} s.",
         number(worst.from.as_secs_f64())
     ))
 }
@@ -152,7 +152,7 @@ pub(crate) fn lead(run: &RunResults) -> Option<String> {
             shares.seeds()
         )
     } else {
-        shares.alike("What the worst-off flow gets of its entitlement", "", percents)
+        shares.alike("The worst-off flow's share of its entitlement", "", percents)
     };
     let more = [waiting(run), transfers(run)].into_iter().flatten();
     Some(more.fold(sentence, |all, sentence| all + " " + &sentence))
@@ -218,7 +218,7 @@ fn transfers(run: &RunResults) -> Option<String> {
     let is_known = times.low.0.n > 1 || fewest >= ENOUGH;
     (least > 0.0 && most > SLOWER * least).then(|| match is_known && times.are_apart() {
         true => format!(
-            "Of {count} {what} of {group}, 95 % are done in {} s with {}, but in {} s with {} ({}).",
+            "95 % of {count} {what} of {group} complete within {} s with {}, but within {} s with {} ({}).",
             number(least),
             times.low.1,
             number(most),
@@ -226,7 +226,7 @@ fn transfers(run: &RunResults) -> Option<String> {
             times.seeds()
         ),
         false => times.alike(
-            &format!("What 95 % of {count} {what} of {group} take at most"),
+            &format!("The time within which 95 % of {count} {what} of {group} complete"),
             " s",
             ToString::to_string,
         ),
@@ -281,18 +281,18 @@ pub(crate) fn of_point(point: &PointResults) -> String {
             let of_group = |group: &GroupShare| point.summary().metrics.get(&SHARE.at(&group.name));
             match (of_group(low), of_group(high)) {
                 (Some(one), Some(other)) if one.overlaps(&other) == Some(true) => format!(
-                    "What groups get of their entitlement is not distinguishable: {} ({}) to {} ({}), {} seeds.",
+                    "The groups' shares of their entitlement are not distinguishable: {} ({}) to {} ({}), {} seeds.",
                     percents(&one),
                     low.name,
                     percents(&other),
                     high.name,
                     one.n
                 ),
-                _ => between_groups(&flows, (low, low_ratio), (high, high_ratio)),
+                _ => between_groups((low, low_ratio), (high, high_ratio)),
             }
         }
         _ => format!(
-            "The flows get from {} ({}) to {} their entitlement ({}).",
+            "Flows get from {} ({}) to {} their entitlement ({}).",
             percent(least.1),
             least.0.name,
             of(most.1),
@@ -301,20 +301,22 @@ pub(crate) fn of_point(point: &PointResults) -> String {
     }
 }
 
-fn between_groups(flows: &[FlowShare], low: (&GroupShare, f64), high: (&GroupShare, f64)) -> String {
-    let total: f64 = flows.iter().map(|f| f.throughput.mean).sum();
-    let got =
-        |g: &GroupShare| format!("{} of {} Mb/s", number(g.throughput * g.members as f64), number(total));
+fn between_groups(low: (&GroupShare, f64), high: (&GroupShare, f64)) -> String {
+    // No total beside it: flows on several links are counted once per flow, and their sum says nothing of any link.
+    let got = |g: &GroupShare| {
+        let each = if g.members > 1 { " each" } else { "" };
+        format!("{} Mb/s{each}", number(g.throughput))
+    };
     let its = |g: &GroupShare| if g.members > 1 { "their entitlement" } else { "its entitlement" };
-    let verb = if high.1 > 1.0 + CLOSE { "took" } else { "got" };
     let only = if low.1 < 1.0 - CLOSE { "only " } else { "" };
     format!(
-        "{} {verb} {}, {} {}; {} got {only}{} of {}.",
+        "{} got {}, {} {}; {} got {}, {only}{} of {}.",
         who(high.0),
         got(high.0),
         of(high.1),
         its(high.0),
         who(low.0),
+        got(low.0),
         percent(low.1),
         if low.0.members > 1 { "theirs" } else { "its own" },
     )
@@ -324,7 +326,7 @@ fn without_entitlement(flows: &[FlowShare]) -> String {
     let by_throughput = |a: &&FlowShare, b: &&FlowShare| a.throughput.mean.total_cmp(&b.throughput.mean);
     match (flows.iter().min_by(by_throughput), flows.iter().max_by(by_throughput)) {
         (Some(least), Some(most)) if flows.len() > 1 => format!(
-            "Throughput goes from {} Mb/s ({}) to {} Mb/s ({}).",
+            "Throughput ranges from {} Mb/s ({}) to {} Mb/s ({}).",
             number(least.throughput.mean),
             least.name,
             number(most.throughput.mean),

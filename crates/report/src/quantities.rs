@@ -174,7 +174,7 @@ quantities! {
     /// Mean opinion score of calls, the mean over its flows.
     MOS, "mos", "" = Media(|flows| mean_of(flows, |flow| flow.mos));
 
-    /// What the worst-off flow got over what it was due, finite transfers left out.
+    /// Throughput over entitlement of the worst-off flow, without finite transfers.
     WORST_SHARE, "worst_share", "" = League(|flows| flows.shares().min_by(f64::total_cmp));
     /// What the best-off flow got over what it was due, finite transfers left out.
     BEST_SHARE, "best_share", "" = League(|flows| flows.shares().max_by(f64::total_cmp));

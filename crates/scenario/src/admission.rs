@@ -48,7 +48,7 @@ pub(crate) fn check_isolation(
         if reported.insert(&flow.group) {
             let (place, path) = written(root, flow, "guarantee");
             let message = format!(
-                "the queue of link `{}` divides among hosts, and a guarantee is of a flow; leave `guarantee` out, or \
+                "the queue of link `{}` is fair among hosts, and a guarantee is of a flow; leave `guarantee` out, or \
                  `isolate` of that queue",
                 links[id.index()].name
             );

@@ -57,7 +57,7 @@ fn message(link: &str, named: Option<&str>, classes: &ClassNames<'_>) -> String 
             let guess = did_you_mean(named, classes.leaves.iter().copied());
             format!("`{named}` is no class with packets of the queue of link `{link}`{guess}")
         }
-        None => format!("missing, and the queue of link `{link}` divides among classes"),
+        None => format!("missing, and the queue of link `{link}` schedules classes"),
     };
     let some: Vec<_> = classes.leaves.iter().copied().take(20).collect();
     format!("{what}; write one of {}, or others = true for the class that takes such flows", some.join(", "))
@@ -96,7 +96,7 @@ mod tests {
             (
                 CLASSES,
                 "",
-                "x.toml:12: flow.f.customer: missing, and the queue of link `x` divides among classes; write one of web",
+                "x.toml:12: flow.f.customer: missing, and the queue of link `x` schedules classes; write one of web",
             ),
             (
                 CLASSES,

@@ -67,7 +67,7 @@ pub(crate) fn of_flow(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
 pub(crate) fn check(fields: &Fields<'_>, problems: &mut Problems) -> Option<()> {
     if let Some(key) = ["tickets", "ack_tickets"].into_iter().find(|key| fields.item(key).is_some()) {
         let message = format!(
-            "a customer's bandwidth is divided among its flows by their weights; leave `{key}` or \
+            "a customer's bandwidth is shared among its flows by their weights; leave `{key}` or \
              `customer` out"
         );
         fields.refuse("customer", message, problems);
@@ -186,7 +186,7 @@ mod tests {
             ),
             (
                 flows("f", "customer = \"acme\"\ntickets = 5"),
-                "flow.f.customer: a customer's bandwidth is divided among its flows by their weights; leave \
+                "flow.f.customer: a customer's bandwidth is shared among its flows by their weights; leave \
                  `tickets` or `customer` out",
             ),
             (

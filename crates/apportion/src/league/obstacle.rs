@@ -48,7 +48,7 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     }
     // A table without classes has one without a name.
     if params.classes().is_some_and(|classes| classes.leaves == [""]) {
-        return Some("it divides among classes, and its table has none".to_owned());
+        return Some("it schedules classes, and its table has none".to_owned());
     }
     let goes_by_tickets = params.label_required() == Some(LabelKind::Tickets);
     if goes_by_tickets && none_has(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {

@@ -11,13 +11,13 @@ pub struct Import {
     /// Files of one program, such as ShapedDevices.csv network.json, /etc/config/sqm or a script with commands of tc; - for standard input
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// What wrote them [default: by what is in them]
+    /// Format of the files [default: by their content]
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     pub from: Option<Kind>,
-    /// Write the configuration of a gateway, not a scenario, of commands of tc; that of LibreQoS and sqm-scripts always becomes one
+    /// Convert tc commands to a gateway rather than a scenario; LibreQoS and sqm-scripts always become a gateway
     #[arg(long)]
     pub gateway: bool,
-    /// Write it to this file instead of printing it; plans of customers go into a file beside it whose name ends in .csv
+    /// Write to this file instead of printing; customer plans go into a .csv file beside it
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Overwrite the files

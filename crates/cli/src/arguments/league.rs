@@ -11,13 +11,13 @@ pub struct League {
     /// Disciplines, such as fifo,stfq+pfd,fq_codel+isolate or '{ kind = "pie", target = "5ms" }' [default: all of the catalogue]
     #[arg(long, value_name = "NAME,...")]
     pub disciplines: Vec<String>,
-    /// Scenarios that they run in, by the names of situations or as paths of scenario files [default: all that are built in]
+    /// Scenarios to run, by name or path [default: all built-in ones]
     #[arg(long, value_name = "NAME|FILE,...")]
     pub situations: Vec<String>,
     /// Replications of each cell, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=10_000))]
     pub seeds: u64,
-    /// Replications at the same time; 0 for one per core
+    /// Replications that run in parallel; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
     #[command(flatten)]
@@ -28,25 +28,25 @@ pub struct League {
     #[arg(long, value_name = "DIR|FILE",
           conflicts_with_all = ["seeds", "jobs", "phase_check", "no_phase_check", "no_cache", "list", "estimate", "force"])]
     pub from: Option<PathBuf>,
-    /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into the folder kit of the league's folder
+    /// Also write figures (SVG, PDF) and LaTeX tables, into the folder `kit`
     #[arg(long)]
     pub kit: bool,
-    /// Where the league gets a folder of its own: DIR/1 for the first, DIR/2 for the next
+    /// Folder in which each league writes a new folder: DIR/1, then DIR/2
     #[arg(long, value_name = "DIR", default_value = "results/league")]
     pub out: PathBuf,
-    /// Print the situations and what they are, and do not run
+    /// Print the scenarios with a line about each, and exit
     #[arg(long)]
     pub list: bool,
-    /// Print an estimate of the CPU time and the memory that it takes, and do not run
+    /// Print an estimate of the CPU time and memory that the league takes, and exit
     #[arg(long, conflicts_with = "json")]
     pub estimate: bool,
-    /// Run even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
     #[arg(long)]
     pub force: bool,
     /// Print all metrics of all cells as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
 }

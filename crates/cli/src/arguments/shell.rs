@@ -22,7 +22,7 @@ pub struct Shell {
     /// is this machine
     #[arg(long, conflicts_with = "far")]
     pub outside: bool,
-    /// Flows that are real-rate at a queue `ramp`, by the conditions of a gateway's rule, such as
+    /// Flows that a `ramp` queue treats as real-rate, selected as by a gateway rule, such as
     /// '{ protocol = "udp", to_port = 5004 }'; can be repeated. All others are greedy
     #[arg(long, value_name = "RULE")]
     pub real_rate: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Shell {
     /// Seed of random losses and of the random decisions of disciplines
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub seed: u64,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]

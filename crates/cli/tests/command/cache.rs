@@ -158,11 +158,7 @@ fn it_is_shown_pruned_and_verified() {
     let verify = cache(&["verify"]);
     assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);
     assert!(verify.out.starts_with(&file.display().to_string()), "{}", verify.out);
-    assert!(
-        verify.err.starts_with("error: 1 file is damaged; delete what is with --delete"),
-        "{}",
-        verify.err
-    );
+    assert!(verify.err.starts_with("error: 1 file is damaged; delete them with --delete"), "{}", verify.err);
     assert_eq!(cache(&["verify", "--delete"]).status, 0);
     assert!(show().contains("1 points, 1 files"), "{}", show());
     assert_eq!(cache(&["prune"]).out, "left: 0.0 of at most 2147 MB, 0 points, 0 files\n");

@@ -121,7 +121,7 @@ fn stop(cache: &Path, folder: &Path, signal: nix::sys::signal::Signal) -> Option
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let status = child.wait().code();
     if status == Some(1) {
-        assert!(rest.last().unwrap().ends_with("the same command goes on from there"), "{rest:?}");
+        assert!(rest.last().unwrap().ends_with("the same command resumes it"), "{rest:?}");
     }
     status
 }

@@ -326,7 +326,7 @@ fn everything_listed_is_explained() {
     assert_eq!(
         apportion(folder.path(), &["explain", "newreno"]).out,
         "newreno: TCP algorithm\n\
-         Reno whose fast recovery goes on until everything sent before the loss is acknowledged.\n\
+         Reno whose fast recovery lasts until all data sent before the loss is acknowledged.\n\
          Source: RFC 6582\n\
          Use: tcp = { profile = \"rfc\", algorithm = \"newreno\" }, or with another profile; or quic = \"newreno\"\n"
     );

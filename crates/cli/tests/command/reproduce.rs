@@ -222,7 +222,7 @@ fn an_interrupted_reproduction_goes_on_where_it_was() {
     child.signal(Signal::SIGINT);
     assert_eq!(child.wait().code(), Some(1));
     let said: Vec<String> = lines.map(Result::unwrap).collect();
-    assert!(said.last().unwrap().ends_with("; the same command goes on from there"), "{said:?}");
+    assert!(said.last().unwrap().ends_with("; the same command resumes it"), "{said:?}");
     let resumed = apportion_with_cache(cache.path(), folder.path(), &words);
     assert!((40..400).contains(&reused(&resumed)), "{}", resumed.err);
     let anew = apportion(folder.path(), &words);

@@ -397,7 +397,7 @@ fn what_the_kernel_cannot_do_is_refused_in_one_line() {
     };
     let begun = Instant::now();
     for (queue, part) in [
-        ("\"red\"", "link.wire.queue: the kernel backend cannot carry out `red`"),
+        ("\"red\"", "link.wire.queue: the kernel backend cannot run `red`"),
         ("\"drr\"", "`lqd`"),
         ("\"fq_codel\"", "`fq_codel`"),
         ("{ kind = \"sffc\", preset = \"paper\" }", "`sffc`"),

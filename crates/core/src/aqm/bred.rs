@@ -33,7 +33,7 @@ use crate::units::{Packets, Rate, Ratio, Time};
 pub const ENTRY: Entry = Entry {
     name: "bred",
     role: Role::Policy,
-    summary: "Balanced RED: the more packets a flow holds, the likelier its next one is dropped.",
+    summary: "Balanced RED: the drop probability of a flow rises with its backlog.",
     reference: "Anjum, Tassiulas 1999",
     cost: "O(1) per packet, 8 bytes per flow",
     params: BredParams::PARAMS,

@@ -45,7 +45,7 @@ use crate::units::{Bytes, Rate, Ratio, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "cobalt",
     role: Role::Policy,
-    summary: "CoDel with BLUE: drops at the head by delay, and at random once the buffer has overflowed.",
+    summary: "CoDel with BLUE: drops at the head by sojourn time, and at random once the buffer has overflowed.",
     reference: "Palmei et al. 2019",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 120 bytes per flow",
     params: CobaltParams::PARAMS,

@@ -30,7 +30,7 @@ use crate::units::{Bytes, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "codel",
     role: Role::Policy,
-    summary: "Controlled delay: drops at the head once the delay stays above a target for an interval.",
+    summary: "Controlled delay: drops at the head once the sojourn time stays above a target for an interval.",
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 95 bytes per flow",
     params: CodelParams::PARAMS,

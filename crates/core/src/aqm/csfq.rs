@@ -64,7 +64,7 @@ use crate::{choice, params};
 pub const CSFQ: Entry = Entry {
     name: "csfq",
     role: Role::Policy,
-    summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
+    summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate label in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
     cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
     params: CsfqParams::PARAMS,

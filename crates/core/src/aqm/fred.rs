@@ -39,7 +39,7 @@ use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Time};
 pub const ENTRY: Entry = Entry {
     name: "fred",
     role: Role::Policy,
-    summary: "Flow random early drop: RED with a count for each flow; drops more of unresponsive flows.",
+    summary: "Flow random early drop: RED with per-flow counts; drops more of unresponsive flows.",
     reference: "Lin, Morris 1997",
     cost: "O(1) per packet, 8 bytes per flow",
     params: FredParams::PARAMS,

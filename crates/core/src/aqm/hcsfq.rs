@@ -92,7 +92,7 @@ use crate::units::{Rate, Ratio, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "hcsfq",
     role: Role::Policy,
-    summary: "CSFQ in two levels: the link is divided among customers, each customer's part among its flows.",
+    summary: "CSFQ at two levels: shares the link among customers, then each customer's share among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
     cost: "O(1) per packet, 490 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
            guarantee",

@@ -20,7 +20,7 @@ use crate::units::{Rate, Time};
 pub const ENTRY: Entry = Entry {
     name: "head",
     role: Role::Policy,
-    summary: "Drop from front: at a full buffer, the packet that would be served next leaves.",
+    summary: "Drop from front: a full buffer drops the packet at its head.",
     reference: "Lakshman, Neidhardt, Ott 1996",
     cost: "O(1) per packet, no state",
     params: HeadDropParams::PARAMS,

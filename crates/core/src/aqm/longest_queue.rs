@@ -29,7 +29,7 @@ use crate::units::{Rate, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "lqd",
     role: Role::Policy,
-    summary: "Longest queue drop: the flow that holds most of a full buffer loses its front packet.",
+    summary: "Longest queue drop: a full buffer drops the head packet of the flow with the longest queue.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: LongestQueueDropParams::PARAMS,

@@ -39,7 +39,7 @@ use crate::units::{Bytes, Ratio, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "pie",
     role: Role::Policy,
-    summary: "Proportional integral controller: drops arrivals at random so that the delay stays near a target.",
+    summary: "Proportional integral controller enhanced: drops arrivals at random to keep the delay near a target.",
     reference: "RFC 8033",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 125 bytes per flow",
     params: PieParams::PARAMS,

@@ -24,7 +24,7 @@ use crate::units::{Rate, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "random_drop",
     role: Role::Policy,
-    summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
+    summary: "Random queue drop: a full buffer drops the head packet of a random flow above its share.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: RandomDropParams::PARAMS,

@@ -31,7 +31,7 @@ use crate::units::{Bytes, Packets, Rate, Time};
 pub const ENTRY: Entry = Entry {
     name: "red",
     role: Role::Policy,
-    summary: "Random early detection: drops or marks arrivals, more the longer the average queue.",
+    summary: "Random early detection: drops or marks arrivals, the more the longer the average queue.",
     reference: "Floyd, Jacobson 1993",
     cost: "O(1) per packet, no state per flow",
     params: RedParams::PARAMS,

@@ -36,7 +36,7 @@ const MAX_ZOMBIES: u64 = 1 << 20;
 pub const ENTRY: Entry = Entry {
     name: "sred",
     role: Role::Policy,
-    summary: "Stabilised RED: drops by the queue and an estimate of the number of active flows.",
+    summary: "Stabilised RED: drops by queue length and an estimated number of active flows.",
     reference: "Ott, Lakshman, Wong 1999",
     cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
     params: SredParams::PARAMS,

@@ -204,7 +204,7 @@ algorithms! {
     Reno = "reno", "Fast retransmit and fast recovery, which ends with the first new ACK: one loss a round trip.",
         "RFC 5681 section 3.2", recovery: LossRecovery::Reno;
     /// Fast recovery that ends when everything sent before it is acknowledged (RFC 6582).
-    NewReno = "newreno", "Reno whose fast recovery goes on until everything sent before the loss is acknowledged.",
+    NewReno = "newreno", "Reno whose fast recovery lasts until all data sent before the loss is acknowledged.",
         "RFC 6582", recovery: LossRecovery::NewReno, quic: true;
     /// Reno with selective acknowledgments.
     Sack = "sack", "Reno with selective acknowledgments: many losses are repaired in one round trip.",
@@ -213,23 +213,23 @@ algorithms! {
     Cubic = "cubic", "The window grows as a cubic function of the time since the last loss, over selective acknowledgments.",
         "RFC 9438", quic: true;
     /// Paces by a model of the path (version 1).
-    Bbr = "bbr", "Paces by the bottleneck's rate and the round-trip time that it measures, whatever is lost.",
+    Bbr = "bbr", "Paces by the bottleneck bandwidth and round-trip time that it measures, not by losses.",
         "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
         pacing: Pacing::AtRate, needs_rack: true, quic: true;
     /// Paces by a model of the path that heeds losses (version 3).
-    Bbr3 = "bbr3", "BBR that keeps in the network what it loses less than 2 % of, and leaves room for others between its probes.",
+    Bbr3 = "bbr3", "BBR that bounds inflight data where losses exceed 2 %, and leaves headroom between its probes.",
         "draft-ietf-ccwg-bbr-05", pacing: Pacing::AtRate, needs_rack: true, quic: true;
     /// Cuts in proportion to the marks of a window (RFC 8257).
-    Dctcp = "dctcp", "Cuts the window in proportion to the share of bytes that were marked; for queues that mark from a low threshold on.",
+    Dctcp = "dctcp", "Cuts the window in proportion to the share of marked bytes; for queues with a low marking threshold.",
         "RFC 8257; Alizadeh et al., Data center TCP (SIGCOMM 2010)", needs_rack: true, marks: Marks::Echoed;
     /// Keeps a few packets of its own in the queue (Brakmo and Peterson 1995).
     Vegas = "vegas",
-        "Keeps 2 to 4 packets of its own in the queue, which it infers from the round-trip time; halves its window for a loss.",
+        "Keeps 2 to 4 of its packets in the queue, inferred from the round-trip time; halves its window at a loss.",
         "Brakmo and Peterson, TCP Vegas: end to end congestion avoidance on a global Internet (IEEE JSAC 13(8), 1995)",
         needs_rack: true;
     /// Keeps the queueing delay at a target (RFC 6817).
     Ledbat = "ledbat",
-        "Background traffic: the window follows the one-way delay, so that alone it queues for 100 ms and yields to others.",
+        "Background transport: its window follows the one-way delay, up to 100 ms of queueing; yields to others.",
         "RFC 6817", needs_rack: true, one_way_delay: true;
     /// DCTCP for the Internet: ECT(1), paced, whatever the round trip (draft-briscoe-iccrg-prague-congestion-control).
     Prague = "prague",

@@ -25,7 +25,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "token_bucket",
     role: Role::Shaper,
-    summary: "Token bucket: holds packets back to a sustained rate with bursts of a bounded size.",
+    summary: "Token bucket: shapes to a sustained rate with bursts of a bounded size.",
     reference: "Turner 1986",
     cost: "O(1) per packet, no state per flow",
     params: TokenBucketParams::PARAMS,

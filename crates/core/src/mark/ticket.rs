@@ -34,7 +34,7 @@ use crate::units::{Span, TicketRate, Time};
 pub const ENTRY: Entry = Entry {
     name: "tickets",
     role: Role::Marker,
-    summary: "Tickets: each packet carries what its flow was issued since the packet before.",
+    summary: "Tickets: each packet carries the tickets that its flow was issued since its previous packet.",
     reference: "Zhang et al. 2002, sections II-B, II-F, II-G",
     cost: "O(1) per packet, state at the ends of flows only",
     params: TicketMarkerParams::PARAMS,

@@ -76,7 +76,7 @@ pub use tins::Tins;
 pub const ENTRY: Entry = Entry {
     name: "cake",
     role: Role::System,
-    summary: "CAKE: hosts share before flows, sparse flows first, COBALT on every queue, few collisions, a shaper.",
+    summary: "CAKE: a shaper, fair among hosts and then flows, sparse flows first, COBALT on every queue.",
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(1) per packet, O(log queues) per packet pushed out, 160 bytes per queue",
     params: CakeParams::PARAMS,

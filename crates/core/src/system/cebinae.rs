@@ -44,7 +44,7 @@ use crate::units::{Bytes, Rate, Ratio, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "cebinae",
     role: Role::System,
-    summary: "Cebinae: the flows that have most of a full link are taxed, and the others get what they lose.",
+    summary: "Cebinae: taxes the largest flows of a saturated link and leaves the freed bandwidth to the others.",
     reference: "Yu, Sonchack, Liu 2022",
     cost: "O(1) per packet, 16 bytes per slot, one per flow",
     params: CebinaeParams::PARAMS,

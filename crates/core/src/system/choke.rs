@@ -36,7 +36,7 @@ use crate::units::{Bytes, Rate, Time};
 pub const ENTRY: Entry = Entry {
     name: "choke",
     role: Role::System,
-    summary: "CHOKe: RED that drops an arrival with a packet of its flow, if one is drawn from the queue.",
+    summary: "CHOKe: RED that compares an arrival with a random packet of the queue; drops both if of one flow.",
     reference: "Pan, Prabhakar, Psounis 2000",
     cost: "O(1) per packet, O(queue) per pair dropped, no state per flow",
     params: ChokeParams::PARAMS,

@@ -48,7 +48,7 @@ use crate::units::{Bytes, Packets, Rate, Span, Time, Weight};
 pub const ENTRY: Entry = Entry {
     name: "fq",
     role: Role::System,
-    summary: "Fair queueing with pacing: a round robin that serves new flows first and holds each to a maximum rate.",
+    summary: "Fair queueing with pacing: DRR that serves new flows first and paces each to a maximum rate.",
     reference: "Dumazet 2013, tc-fq(8)",
     cost: "O(1) per packet, O(log flows) when a flow is held back or the buffer is full, at most 190 bytes per flow",
     params: FqParams::PARAMS,

@@ -27,7 +27,7 @@ use crate::params;
 pub const ENTRY: Entry = Entry {
     name: "fq_codel",
     role: Role::System,
-    summary: "Flow queueing with CoDel: a round robin that serves sparse flows first, CoDel on every queue.",
+    summary: "Flow queueing with CoDel: DRR that serves sparse flows first, CoDel on every queue.",
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: FqCodelParams::PARAMS,

@@ -27,7 +27,7 @@ use crate::params;
 pub const ENTRY: Entry = Entry {
     name: "fq_pie",
     role: Role::System,
-    summary: "Flow queueing with PIE: a round robin that serves sparse flows first, PIE on every queue.",
+    summary: "Flow queueing with PIE: DRR that serves sparse flows first, PIE on every queue.",
     reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
     cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
     params: FqPieParams::PARAMS,

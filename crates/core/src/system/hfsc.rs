@@ -45,7 +45,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub const ENTRY: Entry = Entry {
     name: "hfsc",
     role: Role::System,
-    summary: "Hierarchical fair service curves: delays of leaves by deadlines, the rest by virtual times.",
+    summary: "Hierarchical fair service curve: real-time leaves by deadlines, link sharing by virtual times.",
     reference: "Stoica, Zhang, Ng 1997",
     cost: "O(depth log siblings + log leaves) per packet, 8 bytes per flow, about 700 per class",
     params: HfscParams::PARAMS,

@@ -77,7 +77,7 @@ pub(super) const KEY: &str = "isolate";
 pub const ENTRY: Entry = Entry {
     name: KEY,
     role: Role::Isolation,
-    summary: "Isolation of hosts: the queue divides among hosts, and each host's part among its flows.",
+    summary: "Isolation of hosts: shares bandwidth among hosts, then each host's share among its flows.",
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(log flows of the host) per packet, at most 256 bytes per flow, 160 per host, 480 per pair of hosts",
     params: &[Param::unset("off unless set").field(

@@ -27,7 +27,7 @@ use crate::units::{Bytes, Time};
 pub const ENTRY: Entry = Entry {
     name: "prio",
     role: Role::System,
-    summary: "Strict priority: a FIFO queue for each class; none is served while one of a higher priority has packets.",
+    summary: "Strict priority: a FIFO per class; serves a class only while all of higher priority are empty.",
     reference: "Cobham 1954",
     cost: "O(1) per packet, 8 bytes per flow, about 100 per class",
     params: PrioParams::PARAMS,

@@ -161,7 +161,7 @@ fn the_gateway_s_plan_has_the_customers_of_the_file() {
         (
             "target_delay = \"0s\"",
             "target_delay = \"5ms\"",
-            "up.queue: the kernel backend cannot carry out this core",
+            "up.queue: the kernel backend cannot run this core",
         ),
         ("weight = 2", "weight = 1e6", "`weight` of a customer must lie between"),
         ("writes = true", "writes = false", "up.labels: write { reads = true, writes = true }"),

@@ -94,7 +94,7 @@ fn the_gateway_s_plan_has_the_exchange_of_the_file() {
     let bare = alone.replace("writes = true", "writes = false");
     assert!(planned(&bare).unwrap_err().join("\n").contains("up.labels: tred in the kernel"));
     for (old, new, expected) in [
-        ("window = \"1s\" }", "n = 2.5 }", "up.queue: the kernel backend cannot carry out"),
+        ("window = \"1s\" }", "n = 2.5 }", "up.queue: the kernel backend cannot run"),
         ("reads = true", "reads = [\"10.0.0.0/24\"]", "up.labels: tred in the kernel"),
         ("tickets = 30000", "tickets = 3e9", "`tickets` must"),
         ("policing_window", "bits = 9, form = \"floating\", policing_window", "`exchange.form` must"),

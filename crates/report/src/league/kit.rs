@@ -94,7 +94,7 @@ impl League {
         let most = rows.iter().flat_map(|row| &row.dots).map(|dot| dot.1).fold(1.0, f64::max);
         (!rows.is_empty()).then(|| Panel {
             title: format!("{}: worst share", situation.title),
-            note: "What the worst-off flow got over what it was due; lines: 95 % intervals".to_owned(),
+            note: "Throughput over entitlement of the worst-off flow; lines: 95 % intervals".to_owned(),
             legend: Vec::new(),
             drawing: dots(&rows, most * 1.05, Some(1.0)),
         })
@@ -112,7 +112,7 @@ impl League {
             };
             std::iter::once(entrant.name.clone()).chain(self.situations.iter().map(cell)).collect()
         });
-        let about = "What the worst-off flow got over what it was due, the mean over seeds; – where a discipline cannot run.";
+        let about = "Throughput over entitlement of the worst-off flow, mean over seeds; – where a discipline cannot run.";
         let head = std::iter::once(String::new()).chain(names).collect();
         Table { is_upright: true, ..self.table(about, head, rows.collect()) }
     }

@@ -43,9 +43,9 @@ impl League {
         };
         let mut out = format!(
             "<h1>A league of disciplines</h1>\n<p class=\"sub\">{} · {} · {seeds}{commit}</p>\n\
-             <p>Each discipline runs in each situation with its default parameters and the same buffer; where flows heed marks, queues that can \
-             mark do. What matters differs from situation \
-             to situation, so there is no total score: sort a table by what matters to you. {}</p>\n<ol class=\"situations\">\n",
+             <p>Each discipline runs in each situation with its default parameters and the same buffer; queues mark where they can and flows \
+             react to marks. There is no total score, since what matters differs from situation to situation: sort a table by the column \
+             that matters to you. {}</p>\n<ol class=\"situations\">\n",
             count(self.disciplines.len(), "discipline"),
             count(self.situations.len(), "situation"),
             self.about_reports(),
@@ -88,7 +88,7 @@ impl League {
         let mut cells = self.situations.iter().flat_map(|situation| columns::played(&situation.cells));
         match cells.any(|played| played.report.is_some()) {
             true => {
-                "A number over all situations, and the name of a discipline in the table of one, lead to the report of the cell, which says why."
+                "Numbers in the first tables and names in the tables of situations link to the reports of cells, which say why."
             }
             false => "The command at the end also writes a report of each cell, which says why.",
         }
@@ -157,10 +157,10 @@ impl League {
         let front: Vec<&Tradeoff> = all.iter().filter(|one| one.is_on_front).collect();
         let drawing = self.plane(all).svg();
         let names: String = front.iter().map(|one| self.of_front(one)).collect();
-        let label = "The worst share over the delay in the queue; the front is listed next to it";
+        let label = "Worst share over queue delay; the Pareto front is listed beside it";
         format!(
-            "<div class=\"front\"><figure class=\"card\" role=\"img\" aria-label=\"{label}\"><figcaption><b>Worst share</b> over delay in the \
-             queue</figcaption>\n{drawing}</figure>\n<div><h4>On the front</h4>\n<p class=\"note\">None has both less delay and a better \
+            "<div class=\"front\"><figure class=\"card\" role=\"img\" aria-label=\"{label}\"><figcaption><b>Worst share</b> over queue \
+             delay</figcaption>\n{drawing}</figure>\n<div><h4>Pareto front</h4>\n<p class=\"note\">No discipline has both less delay and a better \
              worst share.</p>\n<ul>\n{names}</ul></div></div>\n"
         )
     }
@@ -215,10 +215,9 @@ impl League {
             )
         });
         format!(
-            "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions on x86-64 for a packet that comes and goes, with 1,000 and with \
-             100,000 flows, and bytes of memory that one more flow takes with the same number of packets waiting, as far as \
-             they were counted: of <code>csfq</code> at the edge, of <code>hcsfq</code> in the core, of <code>ramp</code> with real-rate flows. The cost is that of the \
-             catalogue.</p>\n{}",
+            "<h2 id=\"costs\">Cost</h2>\n<p class=\"note\">Instructions on x86-64 to enqueue and dequeue a packet, with 1,000 and with 100,000 \
+             flows, and bytes of memory per additional flow at the same backlog, where they were counted: <code>csfq</code> at the edge, \
+             <code>hcsfq</code> in the core, <code>ramp</code> with real-rate flows. The order of growth is that of the catalogue.</p>\n{}",
             table(head, rows)
         )
     }
@@ -240,26 +239,26 @@ impl League {
 
 const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dl>
-<dt>Share</dt><dd>Throughput over what the flow is due: its weighted max-min fair share, guarantees included (or that by tickets or
-customers). The worst and the best are of single flows, without finite transfers; that of a group is of all its flows together. Above 1
-others left something.</dd>
-<dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares: 1 if all are equal. Without finite transfers, as the worst share is.</dd>
-<dt>R²</dt><dd>1 - Σ(got - due)² / Σ(due - mean due)², where not all are due the same: how much of the spread that is due there was. 1 if
-all got what they were due, about 0 if all got the same, negative if they got what others are due.</dd>
-<dt>Used</dt><dd>Bits transmitted over bits possible at the watched link whose packets wait longest.</dd>
-<dt>Queue p50, p95, p99</dt><dd>Time that packets spent in the queue of that link: 50, 95 and 99 % of them at most so long.</dd>
-<dt>p95 of a group</dt><dd>One-way delay over the path, the mean over the flows of the group; of finite transfers the time to completion.</dd>
-<dt>Stalled</dt><dd>Of the time of a film, the part in which it waited for more.</dd>
-<dt>To ear, MOS</dt><dd>Delay from mouth to ear of a call, and the mean opinion score that the E-model gives it, 4.4 at best.</dd>
-<dt>RPM</dt><dd>Round trips that fit a minute, as a small request meets them.</dd>
-<dt>Lost</dt><dd>Packets dropped or lost anywhere over packets sent. A flood loses what is beyond its share wherever it is held to it.</dd>
-<dt>±</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
+<dt>Share</dt><dd>Throughput over the entitlement of the flow: its weighted max-min fair share, guarantees included (or its share by
+tickets or customers). Worst and best are over single flows, without finite transfers; the share of a group is over all its flows together.
+A share above 1 takes what others leave.</dd>
+<dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares, without finite transfers: 1 if all are equal.</dd>
+<dt>R²</dt><dd>1 - Σ(throughput - entitlement)² / Σ(entitlement - mean entitlement)², where entitlements differ: the part of their variance
+that throughput follows. 1 if all flows get their entitlement, about 0 if all get the same, negative if they get that of others.</dd>
+<dt>Used</dt><dd>Bits transmitted over bits possible at the watched link with the longest queue delay.</dd>
+<dt>Queue p50, p95, p99</dt><dd>Percentiles of the sojourn time in the queue of that link.</dd>
+<dt>p95 of a group</dt><dd>One-way delay over the path, mean over the flows of the group; for finite transfers the completion time.</dd>
+<dt>Stalled</dt><dd>The part of a video's time in which it stalls.</dd>
+<dt>To ear, MOS</dt><dd>Mouth-to-ear delay of a call, and its mean opinion score by the E-model, 4.4 at best.</dd>
+<dt>RPM</dt><dd>Round trips per minute of a small request.</dd>
+<dt>Lost</dt><dd>Packets dropped or lost anywhere over packets sent. A flood that is held to its share loses the rest.</dd>
+<dt>±</dt><dd>95 % confidence interval of the mean over seeds (Student). A single seed has none.</dd>
 <dt>~</dt><dd>The same replications with every delay moved by 1 µs differ by more than chance: phases decide, not the discipline.</dd>
 </dl>
 ";
 
 fn legend() -> String {
-    "<ul class=\"legend\">\n<li><span class=\"k1\"></span>on the front of delay and worst share</li>\n\
+    "<ul class=\"legend\">\n<li><span class=\"k1\"></span>on the Pareto front of delay and worst share</li>\n\
      <li><span class=\"k0\"></span>others</li>\n</ul>\n"
         .to_owned()
 }

@@ -18,7 +18,7 @@ impl League {
 
     fn matrix(&self, situations: &[Situation]) -> String {
         let mut out = String::from(
-            "What the worst-off flow got of what it was due, the mean over seeds; - where a discipline cannot run.\n\n",
+            "Throughput over entitlement of the worst-off flow, mean over seeds; - where a discipline cannot run.\n\n",
         );
         for (number, situation) in (1..).zip(situations) {
             out.push_str(&format!("{number:>3}  {}: {}\n", situation.name, situation.title));

@@ -129,7 +129,7 @@ fn event_table(point: &PointResults) -> String {
     };
     let rows: Vec<Vec<String>> = events.iter().enumerate().take(MAX_FLOWS).map(row).collect();
     let head =
-        heads(["At s", "Event", "Seconds to 90 % of what is due (slowest)", "Not before the next event"]);
+        heads(["At s", "Event", "Seconds to 90 % of entitlement (slowest)", "Not before the next event"]);
     format!("<h4>Events, seed {}</h4>\n{}", outcome.seed, table(&head, &rows))
 }
 
@@ -235,7 +235,7 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
     if !shares.is_empty() {
         let all = Level { at: 1.0, span: None };
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: series::MAX_SHARE, levels: vec![all] };
-        let title = "Throughput over what is due at the time (cut at 2; thin lines: events)";
+        let title = "Throughput over entitlement at the time (cut at 2; thin lines: events)";
         figure(title, &curves_with_events(&plot, &shares, &event_times(point)).svg());
     }
     let windows = series::windows(point, keys);

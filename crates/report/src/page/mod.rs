@@ -79,7 +79,7 @@ fn header(run: &RunResults) -> String {
         // All points have finished, but perturbed copies have not.
         let rest = if let Some(cut) = run.cut() {
             format!(
-                "Results are partial: the replication was cut at {cut}, and they are of what it measured until then."
+                "Results are partial: the replication was cut at {cut}, and they cover the time until then."
             )
         } else if done < planned {
             format!("Only {done} of {planned} replications finished; means and intervals are over these.")
@@ -181,34 +181,30 @@ fn footer(run: &RunResults) -> String {
 
 const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dl>
-<dt>Throughput</dt><dd>Bytes on the wire that reached the receiver, headers included, over the
-measured time.</dd>
-<dt>Goodput</dt><dd>New payload delivered in order, over the measured time.</dd>
-<dt>Entitlement</dt><dd>What the flow is due: its weighted max-min fair share, guarantees included (or that by tickets or
-customers), among the flows that have something to send at the time; the mean over the measured time. A finite transfer is due
-its share until it has completed.</dd>
-<dt>Worst second</dt><dd>The lowest throughput over what is due in any second throughout which something is due, and when it
-began; over all seeds. A second is as many sample intervals as fill one: longer than a second if <code>sample</code> does not divide it.</dd>
-<dt>Seconds to 90 %</dt><dd>From an event until the first second begins in which the flow gets 90 % of what it is due, and after which it
-gets 90 % on average until the next event, for three seconds or more. Less than four seconds are too short to judge. Samples after the one
-in which the event lies count, so it can be too long by up to one sample interval.</dd>
-<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of plain
-throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
-throughput.</dd>
-<dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
-<dt>Shift by phases</dt><dd>The mean over the perturbed copies less that over the replications: a copy is the same replication with
-every delay moved by 1 µs, up or down, and two copies each have the same moves. The largest is that of the moves that shift it most. p: F test of the
-analysis of variance, replications and the copies of each moves as groups.</dd>
-<dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
-<dt>Notifications</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
-flow needs.</dd>
-<dt>Allocation</dt><dd>The rate that the queue of the named link allocates to a flow, if its discipline infers the
-needs of flows; the mean over the measured time is in the table <code>statistics</code>.</dd>
-<dt>Delay of a group</dt><dd>One-way delay from the first link's queue to the receiver: the quantile over each flow's packets,
-then the mean over the flows.</dd>
-<dt>Drops</dt><dd>Data and acknowledgements, at all links. early: a signal of congestion before the buffer is full;
-forced: above the threshold beyond which the policy admits nothing; overflow: the buffer was full when the packet
-arrived; policy: a rule about the flow or its class; push-out: removed from the buffer to make room for another
-packet.</dd>
+<dt>Throughput</dt><dd>Bytes on the wire that reached the receiver during the measured time, headers included.</dd>
+<dt>Goodput</dt><dd>New payload delivered in order during the measured time.</dd>
+<dt>Entitlement</dt><dd>The flow's weighted max-min fair share, guarantees included (or its share by tickets or customers), among the
+flows that have data to send at the time; mean over the measured time. A finite transfer is entitled to its share until it completes.</dd>
+<dt>Worst second</dt><dd>The lowest throughput over entitlement in any second throughout which the flow is entitled to something, and
+when that second began; over all seeds. A second is the fewest sample intervals that fill one: longer than a second if <code>sample</code>
+does not divide it.</dd>
+<dt>Seconds to 90 %</dt><dd>The time from an event until the first second begins in which the flow gets 90 % of its entitlement and
+after which its mean until the next event is 90 %, for three seconds or more. Intervals of less than four seconds are too short to judge.
+Samples after the one that contains the event count, so the time can be too long by one sample interval.</dd>
+<dt>Jain index</dt><dd>(Σx)² / (n Σx²) of throughput over entitlement of the n flows that have one (of throughput if none
+has): 1 if all ratios are equal, 1/n if one flow has all the throughput.</dd>
+<dt>± and intervals</dt><dd>95 % confidence interval of the mean over seeds (Student). A single seed has none.</dd>
+<dt>Shift by phases</dt><dd>The mean over the perturbed copies less the mean over the replications. A copy repeats a replication with
+every delay moved by 1 µs, up or down; two copies share each choice of moves. The largest shift over these choices is shown. p: F test of the
+analysis of variance, with the replications and the copies of each choice as groups.</dd>
+<dt>Queue delay</dt><dd>Sojourn time of transmitted packets in the queue of the named link.</dd>
+<dt>Notifications</dt><dd>Messages from a queue to the source of a flow that the link cannot carry the rate that the flow needs.</dd>
+<dt>Allocation</dt><dd>The rate that the queue of the named link allocates to a flow, if its discipline infers what flows
+need; the table <code>statistics</code> has its mean over the measured time.</dd>
+<dt>Delay of a group</dt><dd>One-way delay from the queue of the first link to the receiver: the quantile over the packets of each
+flow, then the mean over the flows.</dd>
+<dt>Drops</dt><dd>Data and acknowledgements, at all links. early: a congestion signal before the buffer is full; forced: above the
+threshold beyond which the policy admits nothing; overflow: the buffer was full when the packet arrived; policy: a rule about the flow or its
+class; push-out: removed from the buffer to make room for another packet.</dd>
 </dl>
 ";

@@ -208,7 +208,7 @@ row! {
         due_mbps: f64, "Mb/s" = at.response.due.as_mbit_f64();
         /// Whether four seconds or more lie between it and the next event or the end: fewer are too short to judge the answer.
         judged: bool, "" = at.response.reached != Reached::Unknown;
-        /// From the event until the first second began in which the flow got 90 % of what it was due, and after which it got 90 % on
+        /// From the event until the first second began in which the flow got 90 % of its entitlement, and after which it got 90 % on
         /// average until the next event, for three seconds or more, s; missing if there was none, or if it is not judged. Too long by up
         /// to one sample interval where the event lies within one.
         to_90_percent_s: Option<f64>, "s" = at.response.reached.after().map(Span::as_secs_f64);

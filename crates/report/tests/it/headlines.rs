@@ -44,7 +44,7 @@ fn shares_are_compared_beyond_their_intervals_alone() {
     );
     // The same means, but between 0.1 and 0.7 from one replication to another.
     let alike = lead(&[got(&DRR, &[1_000, 300, 1_000, 300]), got(&FIFO, &[100, 700, 100, 700])], 4);
-    let told = "What the worst-off flow gets of its entitlement is not distinguishable between points: ";
+    let told = "The worst-off flow's share of its entitlement is not distinguishable between points: ";
     assert!(alike.starts_with(told) && alike.contains(" ± ") && alike.contains("(4 seeds)."), "{alike}");
     // One replication has no interval, and says so.
     let one = lead(&[got(&DRR, &[1_000]), got(&FIFO, &[400])], 1);
@@ -62,13 +62,14 @@ fn completion_times_are_compared_with_enough_transfers_alone() {
     };
     let of = |count: usize| lead(&[web(&DRR, 5.0, count), web(&FIFO, 50.0, count)], 1);
     let many = of(72);
-    assert!(many.contains("Of 72 transfers of one, 95 % are done in "), "{many}");
+    assert!(many.contains("95 % of 72 transfers of one complete within "), "{many}");
     assert!(
-        many.contains(" s with queue=drr, but in ") && many.contains(" s with queue=fifo (one seed)."),
+        many.contains(" s with queue=drr, but within ") && many.contains(" s with queue=fifo (one seed)."),
         "{many}"
     );
     let few = of(13);
-    let told = "What 95 % of 13 transfers of one take at most is not distinguishable between points: ";
+    let told =
+        "The time within which 95 % of 13 transfers of one complete is not distinguishable between points: ";
     assert!(few.contains(told), "{few}");
 }
 
@@ -84,8 +85,8 @@ fn the_sentence_about_transfers_is_of_the_group_with_most() {
         point
     };
     let of = |count: usize| lead(&[both(&DRR, 5.0, count), both(&FIFO, 50.0, count)], 1);
-    assert!(of(72).contains("Of 72 transfers of web, 95 % are done in "), "{}", of(72));
-    assert!(of(0).contains("What 95 % of 1 transfer of a take at most"), "{}", of(0));
+    assert!(of(72).contains("95 % of 72 transfers of web complete within "), "{}", of(72));
+    assert!(of(0).contains("The time within which 95 % of 1 transfer of a complete"), "{}", of(0));
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn groups_are_compared_beyond_their_intervals_alone() {
         summary(&run("groups", &SEEDS, vec![point]))
     };
     let apart = two([1_500; 4], [500; 4]);
-    assert!(apart.contains("one took ") && apart.contains("two got only"), "{apart}");
+    assert!(apart.contains("one got ") && apart.contains(", only "), "{apart}");
     let alike = two([2_500, 300, 2_500, 300], [100, 1_200, 100, 1_200]);
-    assert!(alike.contains("What groups get of their entitlement is not distinguishable: "), "{alike}");
+    assert!(alike.contains("The groups' shares of their entitlement are not distinguishable: "), "{alike}");
 }

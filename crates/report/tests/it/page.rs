@@ -164,21 +164,22 @@ fn sentences_follow_the_numbers() {
     let fair = point(&DRR, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
     // The ten TCP flows share 1.95 Mb/s, within the made-up 3 %, of ten times 0.909: 1.95/9.09 = 21.5 %.
-    assert!(text.contains("queue=fifo: udp took 7."), "{text}");
-    assert!(text.contains("times its entitlement; 10 tcp flows got only 22 % of theirs"), "{text}");
+    assert!(text.contains("queue=fifo: udp got 7."), "{text}");
+    let others = "times its entitlement; 10 tcp flows got 0.19";
+    assert!(text.contains(others) && text.contains(" Mb/s each, only 22 % of theirs"), "{text}");
     assert!(text.contains("queue=drr: Every flow is within "), "{text}");
     assert!(text.contains("of its entitlement with queue=drr, but "), "{text}");
 
     // Within one group the flows are reported separately: an equal share of 0.33 Mb/s is 330/645 = 51 % for
     // the heaviest of thirty and 330/21 = 15.7 times for the lightest, within the made-up 3 %.
     let text = summary(&thirty(&[7]));
-    assert!(text.contains("queue=fifo: The flows get from 53 % (bulk.30) to 16.0 times"), "{text}");
+    assert!(text.contains("queue=fifo: Flows get from 53 % (bulk.30) to 16.0 times"), "{text}");
 
     // With the names swapped the sentences swap.
     let hog = point(&DRR, &ten_and_one(8_000, 0.0, 0.1, 80.0), &[7]);
     let fair = point(&FIFO, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
-    assert!(text.contains("queue=drr: udp took 7.") && text.contains("queue=fifo: Every flow"), "{text}");
+    assert!(text.contains("queue=drr: udp got 7.") && text.contains("queue=fifo: Every flow"), "{text}");
 }
 
 #[test]
@@ -212,16 +213,16 @@ fn the_slowest_of_several_watched_links_is_shown_with_its_name() {
 fn shares_of_what_is_due_are_shown_over_time_with_events() {
     let run = with_dues(quickstart(&[7]));
     let text = balanced(&page(&run));
-    assert!(text.contains("Throughput over what is due at the time"), "the figure");
+    assert!(text.contains("Throughput over entitlement at the time"), "the figure");
     assert!(text.contains("Events, seed 7") && text.contains("link bottleneck: 20 Mb/s"), "the table");
     assert!(text.contains("Worst second"), "of each flow");
     let summary = summary(&run);
-    assert!(summary.contains(" of its due from "), "{summary}");
+    assert!(summary.contains(" of its entitlement in the second that began at "), "{summary}");
     assert!(summary.lines().count() <= 25, "{summary}");
     // The entitlement varies, so it is not drawn as a level; without dues there is no such figure.
     let plain = page(&quickstart(&[7]));
     assert!(plain.contains("class=\"level\"") && !page(&run).contains("class=\"level\""));
-    assert!(!plain.contains("what is due at the time"));
+    assert!(!plain.contains("entitlement at the time"));
 }
 
 #[test]

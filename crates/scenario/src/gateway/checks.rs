@@ -86,7 +86,7 @@ pub(super) fn isolation(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>
     };
     for rule in rules.iter().filter(given) {
         let message = format!(
-            "the queue of `{}` divides among hosts, and a guarantee is of a flow; leave `guarantee` out, or `isolate` of \
+            "the queue of `{}` is fair among hosts, and a guarantee is of a flow; leave `guarantee` out, or `isolate` of \
              that queue",
             direction.direction.name()
         );
@@ -109,7 +109,7 @@ pub(super) fn customers(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2]
         let Some(weight) = item.as_table().and_then(|own| own.get("weight")) else { continue };
         let path = join(&join("customer", name), "weight");
         let message = format!(
-            "it has no effect, since queues divide among classes, without weights: {mend}; leave `weight` out"
+            "it has no effect, since queues schedule classes, without weights: {mend}; leave `weight` out"
         );
         problems.add(weight.place, path, message);
     }

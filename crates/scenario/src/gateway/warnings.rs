@@ -143,7 +143,7 @@ impl GatewayConfig {
         let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let mut weighed = self.customers.iter().filter(|customer| customer.weight != Weight::ONE && !alike);
         let first = format!("customer `{}`", weighed.next()?.name);
-        let does = "in either direction divides among customers, as \"hcsfq\" does";
+        let does = "in either direction shares bandwidth among customers, as \"hcsfq\" does";
         Some(unheeded("weight", &first, weighed.count(), does, "such a queue"))
     }
 

@@ -175,11 +175,11 @@ impl Cake {
         let why = match word {
             "srchost" | "dsthost" => {
                 self.hosts = Some(if word == "srchost" { "source" } else { "destination" });
-                "flows of a host do not share a queue; the link is divided among hosts first, then among their flows"
+                "flows of a host do not share a queue; the link is shared among hosts first, then among their flows"
             }
             "hosts" => {
                 self.hosts = None;
-                "flows between two hosts do not share a queue; the link is divided among hosts first"
+                "flows between two hosts do not share a queue; the link is shared among hosts first"
             }
             "flowblind" => {
                 self.hosts = Some("none");

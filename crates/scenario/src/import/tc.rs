@@ -329,7 +329,7 @@ impl Tree {
             }
             _ => report.note(
                 line,
-                "a filter: it divides packets among classes, and all packets cross a link; left out",
+                "a filter: it sorts packets into classes, and all packets cross a link; left out",
             ),
         }
     }
@@ -461,7 +461,7 @@ impl<'a> Walk<'a> {
         if !["netem", "tbf", "mq"].contains(&kind) && !children.is_empty() {
             self.note(
                 &qdisc.at,
-                format!("`{kind}` divides packets among classes; each netem under it is a link of its own"),
+                format!("`{kind}` sorts packets into classes; each netem under it is a link of its own"),
             );
         }
         for child in &wanted {

@@ -43,11 +43,11 @@ impl FlowKey {
     /// The property of queues that use it.
     const fn does(self) -> &'static str {
         match self {
-            Self::Weight => "divides by weights, as \"drr\" does",
+            Self::Weight => "shares bandwidth by weights, as \"drr\" does",
             Self::Guarantee => "keeps guarantees, as \"csfq\" does",
             Self::Class => "knows classes, as \"ramp\" does",
             Self::Target => "has a queue for each real-rate flow, as \"ramp\" does",
-            Self::Rtt => "divides by round-trip times, as \"lqd\" does with thresholds = \"rtt\"",
+            Self::Rtt => "shares buffer space by round-trip times, as \"lqd\" does with thresholds = \"rtt\"",
             Self::Colours => "goes by colours, as \"rio\" does",
         }
     }
@@ -164,7 +164,7 @@ impl Scenario {
                 && !flows.any(|flow| self.meets(flow, &mut divides))
         });
         let first = format!("customer `{}`", idle.next()?.name);
-        let does = "on the paths of its flows divides among customers, as \"hcsfq\" does";
+        let does = "on the paths of its flows shares bandwidth among customers, as \"hcsfq\" does";
         Some(unheeded("weight", &first, idle.count(), does, "such a queue"))
     }
 

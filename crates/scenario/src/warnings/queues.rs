@@ -55,7 +55,7 @@ impl Standing<'_> {
         let has_none = self.queue.classes().is_some_and(|classes| classes.leaves == [""]);
         has_none.then(|| {
             format!(
-                "the queue of {} divides among classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
+                "the queue of {} schedules classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
                  and customer = \"calls\" for its flows",
                 self.place
             )

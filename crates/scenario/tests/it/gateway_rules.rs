@@ -141,7 +141,7 @@ fn values_of_a_rule_are_refused_with_a_fix() {
     refused(
         &minimal("", "labels = { writes = true }", "[[rule]]\ncustomer = \"a\"\ntickets = 5"),
         9,
-        "rule[1].customer: a customer's bandwidth is divided among its flows by their weights; leave `tickets` or \
+        "rule[1].customer: a customer's bandwidth is shared among its flows by their weights; leave `tickets` or \
          `customer` out",
     );
     let both = minimal("", "queue = \"hcsfq\"", "[[rule]]\ncustomer = \"a\"\nguarantee = \"1Mbit\"");

@@ -22,7 +22,7 @@ fn unheeded(key: &str, whom: &str, place: &str, does: &str, mend: &str) -> Strin
 #[test]
 fn keys_of_rules_that_no_queue_heeds_are_named() {
     let (up, calls) = ("in direction `up`", "rule `calls`");
-    let weights = "divides by weights, as \"drr\" does";
+    let weights = "shares bandwidth by weights, as \"drr\" does";
     let weight = rule("weight = 3");
     let only = |way: &str| format!("{weight}direction = \"{way}\"\n");
     for queue in ["\"cake\"", "\"fifo\"", "{ kind = \"pfd\", thresholds = \"equal\" }"] {
@@ -190,7 +190,7 @@ fn what_no_rule_and_no_queue_uses_is_named() {
         "weight",
         "customer `x`",
         "in either direction",
-        "divides among customers, as \"hcsfq\" does",
+        "shares bandwidth among customers, as \"hcsfq\" does",
         "such a queue",
     );
     assert_eq!(warnings(DRR, DRR, &weights), [told]);

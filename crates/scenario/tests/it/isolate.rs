@@ -38,7 +38,7 @@ fn it_is_a_word_of_any_queue_and_can_be_swept() {
 
 #[test]
 fn guarantees_contradict_it_at_the_start_and_later() {
-    const MESSAGE: &str = "flow.f.guarantee: the queue of link `x` divides among hosts, and a guarantee is of a flow; leave \
+    const MESSAGE: &str = "flow.f.guarantee: the queue of link `x` is fair among hosts, and a guarantee is of a flow; leave \
                            `guarantee` out, or `isolate` of that queue";
     const DRR: &str = "{ kind = \"drr\", isolate = \"both\" }";
     let later = |set: &str, to: &str| format!("[[change]]\nat = \"1s\"\nset = \"{set}\"\nto = {to}\n");
@@ -66,7 +66,7 @@ fn a_gateway_refuses_guarantees_in_that_direction_alone() {
     };
     assert!(config("direction = \"down\"\n").is_ok());
     let problems = config("").err().unwrap_or_default();
-    let message = "rule[1].guarantee: the queue of `up` divides among hosts, and a guarantee is of a flow; leave `guarantee` \
+    let message = "rule[1].guarantee: the queue of `up` is fair among hosts, and a guarantee is of a flow; leave `guarantee` \
                    out, or `isolate` of that queue";
     assert!(problems.iter().any(|problem| problem.ends_with(message)), "{problems:?}");
 }

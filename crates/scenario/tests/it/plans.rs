@@ -306,7 +306,7 @@ fn weights_of_customers_that_do_nothing_are_refused_and_not_offered() {
     let folder = std::env::temp_dir().join(format!("apportion-plan-weights-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let problems = gateway(&folder, PLANS, "[customer.smith]\nweight = 9\n").unwrap_err();
-    let said = "x.toml:11: customer.smith.weight: it has no effect, since queues divide among classes, without weights: what a customer has \
+    let said = "x.toml:11: customer.smith.weight: it has no effect, since queues schedule classes, without weights: what a customer has \
                 is in the file of `plans`, in its columns `down_min` and `up_min`; leave `weight` out";
     assert!(problems.len() == 1 && problems[0].ends_with(said), "{problems:?}");
     let config = gateway(&folder, PLANS, "[customer.smith]\n").unwrap();

@@ -31,7 +31,7 @@ fn cbr(name: &str, rate: &str, keys: &str) -> String {
 
 #[test]
 fn values_of_parameters_decide_what_is_heeded() {
-    let told = "`weight` of flow `two` does not change what it gets: no queue on its path divides by weights, as \
+    let told = "`weight` of flow `two` does not change what it gets: no queue on its path shares bandwidth by weights, as \
                 \"drr\" does; write such a queue, or leave it out";
     let weighed = tcp("one", "") + &tcp("two", "weight = 3");
     for (queue, is_heeded) in [
@@ -276,7 +276,7 @@ fn tickets_and_customers_that_no_queue_heeds_are_named() {
     let customers = "customer.a.weight = 5\ncustomer.b.weight = 1\n".to_owned()
         + &tcp("one", "customer = \"a\"")
         + &tcp("two", "customer = \"b\"");
-    let told = "`weight` of customer `a` does not change what it gets: no queue on the paths of its flows divides among customers, as \
+    let told = "`weight` of customer `a` does not change what it gets: no queue on the paths of its flows shares bandwidth among customers, as \
                 \"hcsfq\" does; write such a queue, or leave it out";
     assert_eq!(warnings("\"drr\"", &customers), [told]);
     assert_eq!(warnings("\"hcsfq\"", &customers), [""; 0]);

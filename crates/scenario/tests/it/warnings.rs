@@ -82,7 +82,7 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
              leave it out"
         )
     };
-    let weight = told("weight", "divides by weights, as \"drr\" does");
+    let weight = told("weight", "shares bandwidth by weights, as \"drr\" does");
     for queue in ["cake", "fifo", "codel", "csfq", "drr", "fq_codel", "pfd"] {
         let expected = if ["cake", "fifo", "codel"].contains(&queue) { vec![weight.clone()] } else { vec![] };
         let of_weights = |keys| warnings("40s", queue, &two(keys));
@@ -134,7 +134,7 @@ fn targets_rtts_and_colours_without_a_reader_are_named() {
     let rtt = two(["", "rtt = \"200ms\""]);
     assert_eq!(
         warnings("40s", "lqd", &rtt),
-        [told("rtt", "divides by round-trip times, as \"lqd\" does with thresholds = \"rtt\"")]
+        [told("rtt", "shares buffer space by round-trip times, as \"lqd\" does with thresholds = \"rtt\"")]
     );
     // With a guarantee it determines the depth of a bucket.
     assert_eq!(warnings("40s", "csfq", &two(["", "rtt = \"200ms\", guarantee = \"2Mbit\""])), [""; 0]);

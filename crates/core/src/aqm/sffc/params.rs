@@ -14,7 +14,7 @@ use crate::{choice, params};
 pub const SFFC: Entry = Entry {
     name: "sffc",
     role: Role::Policy,
-    summary: "Soft fair flow control: drops early what downstream routers report as lost of unresponsive flows.",
+    summary: "Soft fair flow control: drops early what downstream routers report as dropped of unresponsive flows.",
     reference: "Tamura, Tobe, Tokuda 2000",
     cost: "O(1) per packet, O(n log n) per interval; 196 bytes per active flow, 120 per flow number where flows are recognised",
     params: &concat::<{ total(LISTS) }>(LISTS),
@@ -28,7 +28,7 @@ pub const SFFC: Entry = Entry {
 /// NBQ in the catalogue.
 pub const NBQ: Entry = Entry {
     name: "nbq",
-    summary: "SF-FC's predecessor: the reports of downstream routers alone, without fairness to adaptive flows.",
+    summary: "Predecessor of SF-FC: reports of downstream routers only, without fairness to adaptive flows.",
     reference: "Tamura, Tobe, Tokuda 1999, as described in 2000",
     params: SffcParams::PARAMS,
     traits: Traits { heeds: &[], ..SFFC.traits },
@@ -112,7 +112,7 @@ params! {
         /// What divides the link behind the discarder, with its defaults and the size `limit`: in place of the FIFO; another scheduler
         /// that is named as `kind` stays.
         discipline: &'static str =
-            Param::of("fq_codel", "the paper's FIFO divides by round-trip times and sizes of segments")
+            Param::of("fq_codel", "with the paper's FIFO, shares depend on round-trip times and segment sizes")
                 .discipline(Inside::Queue)
                 .in_paper(FIFO),
     }
