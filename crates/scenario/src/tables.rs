@@ -113,8 +113,8 @@ pub(crate) const DEFAULTS: &[Param] = &[
 /// A new link, or changes to a link of the topology.
 pub(crate) const LINK: &[Param] = &concat::<16>(&[
     &[
-        optional("from", TEXT, "Node where packets enter. Required unless the topology defines the link."),
-        optional("to", TEXT, "Node where packets leave. Required unless the topology defines the link."),
+        optional("from", TEXT, "Node where packets enter. Required outside of topologies."),
+        optional("to", TEXT, "Node where packets leave. Required outside of topologies."),
         optional(
             "count",
             of(Kind::Count).within(Range::UpTo(MAX_LINKS)),
@@ -138,9 +138,9 @@ const SHARED_LINK: [Param; 11] = [
     optional(
         "rate",
         LINK_RATE,
-        "Rate of the transmitter, or a recorded link. Required unless the topology defines the link.",
+        "Rate of the transmitter, or a recorded link. Required outside of topologies.",
     ),
-    optional("delay", DELAY, "Propagation delay of the wire. Required unless the topology defines the link."),
+    optional("delay", DELAY, "Propagation delay of the wire. Required outside of topologies."),
     optional(
         "jitter",
         JITTER,
