@@ -61,8 +61,8 @@ HOME = Shown(
 )
 # Why there is no figure.
 WITHOUT = {
-    "tsw3cm": "No discipline of the catalogue tells three colours apart.",
-    "currency": "It shows on paths over several links alone: `apportion reproduce pps` has them.",
+    "tsw3cm": "`rio` treats yellow packets as red ones, so a run looks like that of `tsw2cm`.",
+    "currency": "It needs a path over several links: `apportion reproduce pps-extensions/exchange` measures it.",
 }
 
 
