@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def shares(rows: Sequence[Share]) -> Figure:
     axes.set_ylim(bottom=0)
     if left_out:
         axes.set_title(f"without an entitlement: {', '.join(left_out)}", fontsize="small", loc="left")
-    axes.set_xticks(range(len(points)), [_wrapped(point) for point in points])
+    axes.set_xticks(range(len(points)), [_wrapped(point, 14) for point in points])
     axes.set_xlim(-0.5, len(points) - 0.5)
     _finish(figure)
     return figure
@@ -198,5 +199,7 @@ def _finish(figure: Figure) -> None:
         figure.legend(list(known.values()), list(known), loc="outside right upper", frameon=False, fontsize="small")
 
 
-def _wrapped(point: str) -> str:
-    return point.replace(", ", "\n")
+def _wrapped(point: str, width: int = 28) -> str:
+    """A line for each setting of a point; longer ones are broken at blanks."""
+    lines = (textwrap.wrap(setting, width, break_long_words=False, break_on_hyphens=False) for setting in point.split(", "))
+    return "\n".join(line for part in lines for line in part)

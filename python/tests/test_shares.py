@@ -68,6 +68,17 @@ def test_what_is_drawn_is_what_was_measured(results: ap.Results) -> None:
     assert ys(delays) == sorted(ys(delays)) and ys(delays)[-1] == 1
 
 
+def test_labels_of_points_do_not_overlap() -> None:
+    pytest.importorskip("matplotlib")
+    red = {"kind": "red", "limit": "100p", "min_th": "10p", "max_th": "50p"}
+    s = ap.dumbbell(2, rate="5Mbit", stop="1s", measure_from="0s").set({"queue": ["fifo", red, "drr", "fq_codel"]})
+    figure = s.run(progress=False).shares.plot()
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert len(boxes) == 4
+    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:]))
+
+
 def test_limits_hold_all_that_is_drawn() -> None:
     pytest.importorskip("matplotlib")
     # The throughput in the second panel is eight times that of the first.
