@@ -32,7 +32,7 @@ use nix::unistd::{Pid, getpgrp, getppid};
 use crate::namespace::{Namespace, mount_own_proc};
 use terminal::{Foreground, set_foreground};
 
-/// How long a killed command may take to end. Only one that hangs inside the kernel takes longer.
+/// Maximum time for a killed command to end. Only one that hangs inside the kernel takes longer.
 const AFTER_KILL: Span = Span::from_secs(2);
 /// Maximum of wake-ups of one wait before its end: by signals, and by interruptions of other handlers.
 const MAX_WAKEUPS: usize = 1_000_000;
@@ -80,7 +80,7 @@ pub enum Group {
     Callers,
 }
 
-/// How a wait ended.
+/// Outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The command ended by itself with this status; 0 is success.

@@ -60,7 +60,7 @@ pub trait FrameIo {
     /// Counts frames that the caller gives up as unsent.
     fn give_up(&mut self, port: u32, frames: u64);
 
-    /// How many frames the port could read now, by its buffers.
+    /// Number of frames that the port could read now, by its buffers.
     fn room(&self, port: u32, pool: &Pool) -> usize;
 
     /// The counters of the port since the start, over all its interfaces.

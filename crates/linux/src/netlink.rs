@@ -74,14 +74,14 @@ pub enum NetlinkError {
     #[error("`{device}` is not running after {limit}; both ends of a veth must be set up")]
     NotRunning {
         device: String,
-        /// How long the call waited.
+        /// Time that the call waited.
         limit: Span,
     },
     /// An address is not in use yet.
     #[error("{address} is not in use after {limit}; its device must be up")]
     NotInUse {
         address: IpAddr,
-        /// How long the call waited.
+        /// Time that the call waited.
         limit: Span,
     },
     /// An offload cannot be turned off.
@@ -158,7 +158,7 @@ pub struct Route {
 /// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its index in the namespace.
+    /// Index in the namespace.
     pub index: u32,
     /// Whether it is administratively up.
     pub is_up: bool,

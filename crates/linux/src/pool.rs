@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-/// Where the frame starts in a buffer. In front of it is room for the header that packet sockets put before a
+/// Offset of the frame in a buffer. In front of it is room for the header that packet sockets put before a
 /// frame, and for a VLAN tag that they took out.
 pub const HEAD: usize = 16;
 
@@ -59,8 +59,8 @@ impl Pool {
         Some(buffer)
     }
 
-    /// How many more buffers `owner` could take, if it alone takes some: half of the free ones beyond those
-    /// that it holds, rounded up.
+    /// Number of further buffers that `owner` could take, if it alone takes some: half of the free ones
+    /// beyond those that it holds, rounded up.
     #[must_use]
     pub fn room(&self, owner: u16) -> u32 {
         let held = self.held.get(usize::from(owner)).copied().unwrap_or(0);

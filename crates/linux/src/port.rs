@@ -63,9 +63,9 @@ const CONTROL: usize = 48;
 pub struct Received {
     /// The buffer that holds the frame.
     pub buffer: BufferId,
-    /// Where it begins in the buffer.
+    /// Offset of the frame in the buffer.
     pub start: u8,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u16,
 }
 
@@ -88,7 +88,7 @@ pub struct PortCounts {
     pub missed: u64,
     /// Frames that the device refused.
     pub unsent: u64,
-    /// How often the device reported that it was down.
+    /// Number of times that the device reported that it was down.
     pub down: u64,
 }
 
@@ -140,7 +140,7 @@ pub struct Port {
     plan: Plan,
     consent: Consent,
     interface: u32,
-    /// For each message an area in which a super-packet is put together, as in a buffer.
+    /// Areas for messages, in which super-packets are put together, as in a buffer.
     overflow: Vec<u8>,
     control: Vec<[u64; CONTROL / 8]>,
     /// The ring by which frames enter, if they do not enter by the queue of the socket.

@@ -44,7 +44,7 @@ pub enum Transport {
 /// Bytes of a request: the protocol's number, a zero, the port, the scope of a link-local address, and the
 /// address, as an IPv6 one. Big-endian.
 const REQUEST: usize = 24;
-/// How long to wait for an answer, in seconds. Chosen: only a helper that was stopped takes longer.
+/// Time to wait for an answer, in seconds. Chosen: only a helper that was stopped takes longer.
 const LIMIT: i64 = 2;
 
 /// Why there is no helper process.

@@ -265,7 +265,7 @@ fn send_frames(port: &mut Port, fill: &dyn Fn(&mut [u8], u16), length: usize) ->
     port.counts().sent
 }
 
-/// How long the engine runs: until the senders are done.
+/// Time until which the engine runs: the senders are done then.
 fn deadline() -> Time {
     Time::ZERO + Span::from_millis(LENGTH.as_millis() as u64 + 200)
 }

@@ -13,8 +13,8 @@ pub use crate::http::{Answer, Request, Stream};
 
 /// Maximum of connections that are accepted before signals and other clients get their turn.
 const ACCEPTS: usize = 128;
-/// How long a listener pauses when it cannot accept, for example because no descriptors are free: it stays
-/// readable meanwhile.
+/// Pause of a listener that cannot accept, for example because no descriptors are free: it stays readable
+/// meanwhile.
 const REST: Span = Span::from_millis(100);
 
 /// A non-blocking listener.
@@ -44,7 +44,7 @@ impl Listener for TcpListener {
 #[derive(Debug)]
 pub struct Endpoint<L> {
     listener: Option<L>,
-    /// Until then the listener accepts no connections.
+    /// Time until which the listener accepts no connections.
     rests: Option<Time>,
     clients: Clients,
 }
@@ -80,7 +80,7 @@ impl<L: Listener> Endpoint<L> {
         listener.chain(self.clients.interests())
     }
 
-    /// When the next client times out, or the listener accepts again.
+    /// Time at which the next client times out, or the listener accepts again.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         self.clients.deadline().into_iter().chain(self.rests).min()

@@ -49,7 +49,7 @@ const ENOUGH: usize = BATCH / 2;
 /// is late. Chosen: the time up to which CAKE leaves super-packets whole (T. Høiland-Jørgensen, D. Täht and
 /// J. Morton, "Piece of CAKE" (2018), section III-A).
 const BURST: Span = Span::from_millis(1);
-/// When a full device is tried again. Chosen: eight full frames at 1 Gbit/s.
+/// Interval after which a full device is tried again. Chosen: eight full frames at 1 Gbit/s.
 const RETRY: Span = Span::from_micros(100);
 /// A device that stays full is tried again after this fraction (1/8) of the time for which it has taken
 /// nothing, and after [`LONGEST_PAUSE`] at most. One that is busy for a millisecond is thus tried as often as
@@ -455,7 +455,8 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     }
 }
 
-/// How many of the first of these ascending times are within [`BURST`] of the first one; 0 if there are none.
+/// Number of the first of these ascending times that are within [`BURST`] of the first one; 0 if there are
+/// none.
 fn burst(due: &[Time]) -> usize {
     let count = due.first().map_or(0, |first| due.partition_point(|at| *at < *first + BURST));
     count.max(due.len().min(1))
@@ -541,7 +542,7 @@ impl<W, I: FrameIo> Engine<W, I> {
         Malformed::ALL.into_iter().zip(self.malformed)
     }
 
-    /// How late packets left.
+    /// Lateness of packets that left.
     #[must_use]
     pub const fn lateness(&self) -> &Histogram {
         &self.lateness

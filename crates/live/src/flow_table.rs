@@ -128,7 +128,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         }
     }
 
-    /// When the last packet of this flow arrived.
+    /// Time at which the last packet of this flow arrived.
     #[must_use]
     pub fn last_seen(&self, flow: FlowId) -> Option<Time> {
         let at = flow.0.checked_sub(self.first)?;

@@ -202,7 +202,7 @@ const ICMPV6: u8 = 58;
 pub struct Parsed {
     /// The network protocol.
     pub network: Network,
-    /// Where in the frame the network header begins.
+    /// Offset of the network header in the frame.
     pub network_offset: usize,
     /// Number of VLAN tags.
     pub tags: u8,
@@ -217,7 +217,7 @@ pub struct Parsed {
     pub protocol: Protocol,
     /// Which part of a packet the frame holds.
     pub fragment: Fragment,
-    /// Where in the frame the transport header begins, if the frame holds any of it.
+    /// Offset of the transport header in the frame, if the frame holds any of it.
     pub transport_offset: Option<usize>,
     /// The TCP header, if it is complete and the packet no fragment.
     pub segment: Option<Segment>,
@@ -242,8 +242,7 @@ impl Parsed {
         self.headers.and(IpHeader::at(self.network_offset))
     }
 
-    /// Where in the frame the TCP header of a whole segment with an acknowledgement begins; 0 for other
-    /// frames.
+    /// Offset of the TCP header of a whole segment with an acknowledgement; 0 for other frames.
     #[must_use]
     pub fn acknowledgement(&self) -> u16 {
         let acknowledges = self.segment.is_some_and(|segment| segment.acknowledges.is_some());
@@ -405,9 +404,9 @@ const fn fragment(is_behind: bool, more_follow: bool) -> Fragment {
 
 /// The payload of an IP packet.
 struct Inside {
-    /// Where the payload begins, from the IP header on.
+    /// Offset of the payload from the IP header on.
     at: usize,
-    /// Its protocol number.
+    /// Protocol number of the payload.
     protocol: u8,
     fragment: Fragment,
 }

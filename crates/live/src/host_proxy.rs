@@ -144,9 +144,9 @@ impl Refusal {
 /// Counts by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpDown {
-    /// From the command to the host.
+    /// Bytes from the command to the host.
     pub up: u64,
-    /// From the host to the command.
+    /// Bytes from the host to the command.
     pub down: u64,
 }
 

@@ -22,17 +22,17 @@ const MAX_BYTES: usize = 4_096;
 /// Maximum of bytes of the body. Chosen: the table of a queue with a hundred classes takes 10 kB, and all
 /// clients together 4 MB.
 const MAX_BODY: usize = 64 << 10;
-/// How long a client may take to send its request. Chosen: a program on a busy machine needs some 100 ms.
+/// Maximum time for a client to send its request. Chosen: a program on a busy machine needs some 100 ms.
 const TO_ASK: Span = Span::from_secs(5);
-/// How long a client may take to read the answer, once that is known. Chosen: as long as the clients of this
+/// Maximum time for a client to read the answer, once that is known. Chosen: as long as the clients of this
 /// program wait.
 const TO_TAKE: Span = Span::from_secs(20);
 /// Maximum of clients at once. Chosen: a scrape and a command, and many that misbehave; two thirds of the
 /// descriptors that a process has by default stay free.
 const MAX_CLIENTS: usize = 64;
-/// How long, and up to how many bytes, a refused body is read so that the answer arrives: closing a
-/// connection with unread input resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
-/// Chosen: some round trips, and several times the bytes that a network has in flight.
+/// Limits of time and bytes for reading a refused body, so that the answer arrives: closing a connection with
+/// unread input resets it, and the reset can overtake the answer (RFC 9112 section 9.6). Chosen: some round
+/// trips, and several times the bytes that a network has in flight.
 const TO_DRAIN: Span = Span::from_secs(2);
 const MAX_DRAIN: usize = 1 << 20;
 /// Maximum of bytes of an answer that a client reads. Chosen: the longest configuration has some hundred kB.
@@ -134,7 +134,7 @@ pub struct Clients(Vec<Client>);
 #[derive(Debug)]
 struct Client {
     stream: Box<dyn Stream>,
-    /// When the client is dropped; [`Time::MAX`] while it waits for its answer.
+    /// Time at which the client is dropped; [`Time::MAX`] while it waits for its answer.
     deadline: Time,
     state: State,
 }
@@ -206,7 +206,7 @@ impl Clients {
         })
     }
 
-    /// When the next client times out.
+    /// Time at which the next client times out.
     pub fn deadline(&self) -> Option<Time> {
         self.0.iter().map(|client| client.deadline).min()
     }

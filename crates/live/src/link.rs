@@ -173,7 +173,7 @@ impl Link {
         self.other_way.zip(self.state.take_ack_ticket_rate())
     }
 
-    /// When to call [`on_timer`](Link::on_timer) next; never if no packet is queued or in flight.
+    /// Time to call [`on_timer`](Link::on_timer) next; never if no packet is queued or in flight.
     #[must_use]
     pub fn next(&self) -> Time {
         let transmitter = match self.transmitter {

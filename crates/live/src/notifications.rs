@@ -26,14 +26,14 @@ const MAX_READERS: usize = 16;
 const ACCEPTS: usize = 2 * MAX_READERS;
 /// Maximum of bytes that wait for a reader. Chosen: some 250 lines.
 const MAX_WAITING: usize = 64 << 10;
-/// How long the listener pauses when it cannot accept, for example because no descriptors are free: it stays
-/// readable meanwhile.
+/// Pause of a listener that cannot accept, for example because no descriptors are free: it stays readable
+/// meanwhile.
 const REST: Span = Span::from_millis(100);
 
 /// An overload notification of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
-    /// When the queue issued it.
+    /// Time at which the queue issued it.
     pub at: Time,
     /// The name of the flow's rule, if it is known.
     pub direction: Direction,
@@ -156,7 +156,7 @@ impl Readers {
         listener.into_iter().chain(readers)
     }
 
-    /// When the listener accepts again, if it pauses.
+    /// Time at which the listener accepts again, if it pauses.
     pub const fn deadline(&self) -> Option<Time> {
         self.rests
     }

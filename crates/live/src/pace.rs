@@ -5,7 +5,7 @@ use apportion_core::transmission::Transmission;
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_scenario::model::Link;
 
-/// When packets can be sent.
+/// Times at which packets can be sent.
 #[derive(Clone, Debug)]
 pub enum Pace {
     /// Packets one after another, at a rate; none at zero.
@@ -35,8 +35,8 @@ impl Pace {
         }
     }
 
-    /// When a packet of `size` that starts at `now` is sent; none at rate zero. A packet starts when the one
-    /// before is sent, or later.
+    /// Time at which a packet of `size` that starts at `now` is sent; none at rate zero. A packet starts when
+    /// the one before is sent, or later.
     pub fn send(&mut self, now: Time, size: Bytes) -> Option<Time> {
         match self {
             Self::Rate(transmission) if transmission.rate() == Rate::ZERO => None,

@@ -15,15 +15,15 @@ use crate::frame::IpHeader;
 pub struct Packet {
     /// The buffer that holds the frame.
     pub buffer: BufferId,
-    /// Where the frame begins in the buffer.
+    /// Offset of the frame in the buffer.
     pub start: u8,
     /// Bytes of the frame.
     pub length: u16,
     /// The next hop: an index into the table of routes.
     pub hop: u32,
-    /// When the frame arrived.
+    /// Time at which the frame arrived.
     pub arrived: Time,
-    /// When the packet joined the queue that it is in, or was in last.
+    /// Time at which the packet joined the queue that it is in, or was in last.
     pub queued: Time,
     flow: FlowId,
     size: u32,
@@ -58,7 +58,7 @@ pub struct Description {
     pub counts: bool,
     /// The IP header, for edits when the frame leaves; none if it has none.
     pub ip: Option<IpHeader>,
-    /// Where in the frame the TCP header of a segment with an acknowledgement begins; 0 for other frames.
+    /// Offset of the TCP header of a segment with an acknowledgement in the frame; 0 for other frames.
     pub acknowledgement: u16,
 }
 
@@ -103,7 +103,7 @@ impl Packet {
         self
     }
 
-    /// Where the frame is in its buffer.
+    /// Range of the frame in its buffer.
     #[must_use]
     pub fn range(&self) -> std::ops::Range<usize> {
         let start = usize::from(self.start);
@@ -134,7 +134,7 @@ impl Packet {
         self.ip
     }
 
-    /// Where in the frame the TCP header of a segment with an acknowledgement begins; 0 for other frames.
+    /// Offset of the TCP header of a segment with an acknowledgement in the frame; 0 for other frames.
     #[must_use]
     pub const fn acknowledgement(&self) -> u16 {
         self.acknowledgement

@@ -64,7 +64,7 @@ pub(crate) struct Router {
     address: IpAddr,
     /// Hardware addresses of the interfaces.
     hardware: [Hardware; PORTS as usize],
-    /// Where routers are: the time of the last message, its port, and the sender of its frame.
+    /// Places of routers: the time of the last message, its port, and the sender of its frame.
     places: BTreeMap<RouterId, (Time, u32, Hardware)>,
     outbox: VecDeque<(u32, Vec<u8>)>,
     /// Messages with a wrong checksum.
@@ -203,7 +203,7 @@ impl Router {
         self.collect(context);
     }
 
-    /// When to call [`on_timer`](Self::on_timer) next.
+    /// Time to call [`on_timer`](Self::on_timer) next.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.manager.next_timer()

@@ -79,7 +79,7 @@ const MTU: Bytes = Bytes::new(1_500);
 /// Overhead of IP packets on a recorded link in bytes: the recorder sees a header before each packet (the
 /// packet information of a TUN device), so that a full packet takes one opportunity.
 const OF_TRACES: Bytes = Bytes::new(4);
-/// How long the program at the far end may take until it listens; then the command starts in any case.
+/// Maximum time until the program at the far end listens; then the command starts in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
 /// Interval at which overload notifications are passed on. Chosen: half of the 200 ms that an application may
 /// wait for one.
@@ -90,7 +90,7 @@ const MAX_SAMPLES: usize = 36_000;
 /// One direction of the link.
 #[derive(Clone, Debug)]
 pub struct DirectionParams {
-    /// When packets can be sent.
+    /// Times at which packets can be sent.
     pub speed: Speed,
     /// Delay of the wire.
     pub delay: Span,
@@ -103,9 +103,9 @@ pub struct DirectionParams {
 /// Parameters of a shell.
 #[derive(Debug)]
 pub struct Shell {
-    /// From the command to the far end.
+    /// Direction from the command to the far end.
     pub up: DirectionParams,
-    /// From the far end to the command.
+    /// Direction from the far end to the command.
     pub down: DirectionParams,
     /// Which flows are real-rate; all others are greedy.
     pub real_rate: Vec<RuleConfig>,
@@ -375,7 +375,7 @@ struct Course {
     flows: FlowSeries,
     /// Changes of rate, the next one last.
     steps: Vec<(Time, Direction, Rate)>,
-    /// When the next sample interval ends; never if there are no samples.
+    /// Time at which the next sample interval ends; never if there are no samples.
     sample: Time,
     notifications: Option<NotificationSocket>,
 }

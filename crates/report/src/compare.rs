@@ -17,7 +17,7 @@ mod page;
 pub struct Comparison {
     /// The runs in the given order; the others are compared with the first.
     pub runs: Vec<ComparedRun>,
-    /// By point and metric, in the first run's order.
+    /// Rows by point and metric, in the first run's order.
     pub rows: Vec<ComparisonRow>,
 }
 
@@ -32,8 +32,7 @@ pub struct ComparedRun {
     pub hash: String,
     /// False if the run was interrupted.
     pub complete: bool,
-    /// Where the replication was cut, as text, if the run was interrupted before any had ended; absent if
-    /// not.
+    /// The cut of the replication, as text, if the run was interrupted before any had ended; absent if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
@@ -45,7 +44,7 @@ pub struct ComparisonRow {
     pub point: String,
     /// The name of the metric.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: &'static str,
     /// One per run; `None` where a run did not measure it.
     pub measured: Vec<Option<Estimate>>,
@@ -56,7 +55,7 @@ pub struct ComparisonRow {
 /// The difference between a run and the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Its mean minus the first run's.
+    /// Mean minus the first run's.
     pub absolute: f64,
     /// The absolute difference divided by the first run's mean; `None` if that mean is zero.
     pub relative: Option<f64>,
@@ -142,7 +141,7 @@ fn are_single(runs: &[StoredRun]) -> bool {
     runs.iter().all(|run| run.points.len() == 1)
 }
 
-/// For each point of the first run, the matching point of every run, in their order.
+/// Matching points of every run for each point of the first run, in their order.
 fn matching(runs: &[StoredRun]) -> impl Iterator<Item = Vec<Option<&StoredPoint>>> {
     let single = are_single(runs);
     let points = runs.first().map_or(&[][..], |first| &first.points);

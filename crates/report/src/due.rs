@@ -12,7 +12,7 @@ use crate::replication::Replication;
 const SECOND: Span = Span::from_secs(1);
 /// The share from which a flow counts as having its share: results give seconds to 90 %.
 const REACHED: f64 = 0.9;
-/// How long a flow must hold its share at least, after the second in which it reached it. Chosen: a single
+/// Minimum time that a flow must hold its share, after the second in which it reached it. Chosen: a single
 /// second can be high by chance, or because of packets from before the event in queues and on the wire.
 const HOLD: Span = Span::from_secs(3);
 
@@ -21,7 +21,7 @@ const HOLD: Span = Span::from_secs(3);
 pub(crate) struct Worst {
     /// Throughput over entitlement.
     pub(crate) share: f64,
-    /// When it began.
+    /// Start of the interval.
     pub(crate) from: Time,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Response {
     pub(crate) event: usize,
     /// Index of the flow in the scenario.
     pub(crate) flow: usize,
-    /// Its mean entitlement until the next event, or the end.
+    /// Mean entitlement until the next event, or the end.
     pub(crate) due: Rate,
-    /// When it had its share.
+    /// Time at which the flow reached its share.
     pub(crate) reached: Reached,
 }
 
-/// When a flow had its share after an event: in the first second in which it gets 90 % of its entitlement,
-/// and after which it gets 90 % on average for three seconds or more, until the next event.
+/// Time at which a flow reached its share after an event: in the first second in which it gets 90 % of its
+/// entitlement, and after which it gets 90 % on average for three seconds or more, until the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
     /// That second began this long after the event.
@@ -145,7 +145,7 @@ impl Shares {
         Some(Worst { share, from: Time::ZERO + self.sample * k as u64 })
     }
 
-    /// When the flow had its share after an event; `samples` are those until the next event.
+    /// Time at which the flow reached its share after an event; `samples` are those until the next event.
     fn reached(&self, event: Time, samples: &Range<usize>) -> Reached {
         let (second, hold) = (self.filling(SECOND), self.filling(HOLD));
         if samples.len() < second + hold {

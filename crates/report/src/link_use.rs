@@ -28,7 +28,7 @@ pub struct LinkUse {
 /// The watched links, and the others that were full or rejected packets in each replication.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkUses {
-    /// By name, with sums over replications.
+    /// Links by name, with sums over replications.
     links: BTreeMap<String, Sums>,
     /// Number of replications.
     count: u32,

@@ -39,7 +39,7 @@ fn first(mut names: Vec<String>, most: usize, what: &str) -> (Vec<String>, Optio
 /// The content of a figure: a metric, or the same metric of each group or link.
 struct Drawn {
     title: &'static str,
-    /// Its name for `--metric`.
+    /// Name for `--metric`.
     name: &'static str,
     /// (group or link, metric); the group or link is empty for a metric of the whole point.
     metrics: Vec<(String, String)>,

@@ -48,9 +48,9 @@ pub struct ParityRow {
     pub flow: String,
     /// The metric, with its unit.
     pub metric: &'static str,
-    /// Its value in the simulator; `None` if there are too few packets.
+    /// Value in the simulator; `None` if there are too few packets.
     pub sim: Option<f64>,
-    /// Its value in the lab; `None` if there are too few packets.
+    /// Value in the lab; `None` if there are too few packets.
     pub lab: Option<f64>,
     /// The lab's value minus the simulator's.
     pub difference: Option<f64>,

@@ -211,7 +211,7 @@ struct Drawn<'a> {
     point: Point<'a>,
     /// Flows in numeric order.
     flows: Vec<FlowShare>,
-    /// When the measured part begins, in seconds.
+    /// Start of the measured part, in seconds.
     measure_from_s: f64,
 }
 

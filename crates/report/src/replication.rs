@@ -11,7 +11,7 @@ use crate::rows::FlowRow;
 pub struct Replication<'a> {
     /// The label of the point.
     pub point: &'a str,
-    /// When the measured part begins.
+    /// Start of the measured part.
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,

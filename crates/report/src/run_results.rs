@@ -38,7 +38,7 @@ pub struct RunResults {
     pub points: Vec<PointResults>,
 }
 
-/// Where the only replication of a point was cut by an interrupt.
+/// Point at which an interrupt cut the only replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The simulated time of the cut.
@@ -66,11 +66,11 @@ pub struct PointResults {
     pub label: String,
     /// The settings in which this point differs from others: path and value.
     pub settings: Vec<(String, String)>,
-    /// When the measured part begins.
+    /// Start of the measured part.
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,
-    /// Where the replication was cut; it has results if that was within the measured part.
+    /// The cut of the replication; it has results if the cut was within the measured part.
     pub cut: Option<Cut>,
     /// Flows in the scenario's order.
     pub flows: Vec<FlowInfo>,
@@ -100,7 +100,7 @@ impl RunResults {
         self.points.iter().all(|point| point.summary().seeds.is_empty())
     }
 
-    /// Where the first cut point was cut.
+    /// The cut of the first cut point.
     #[must_use]
     pub fn cut(&self) -> Option<Cut> {
         self.points.iter().find_map(|point| point.cut)

@@ -73,7 +73,7 @@ pub(crate) struct Sweep {
     /// The parameters with several values. Parameters that vary together are one axis, with the values of the
     /// first.
     pub(crate) axes: Vec<Axis>,
-    /// For each point the index of its value on each axis.
+    /// Indices of the values of each point on the axes.
     pub(crate) at: Vec<Vec<usize>>,
 }
 

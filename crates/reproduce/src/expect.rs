@@ -128,7 +128,7 @@ pub struct Metric {
     pub tol_rel: Option<f64>,
     /// Absolute tolerance of `approx`; for other comparisons it widens the bound.
     pub tol_abs: Option<f64>,
-    /// How the number is computed, for readers.
+    /// Computation of the number, for readers.
     pub def: Option<String>,
     /// A remark for readers.
     pub note: Option<String>,
@@ -137,7 +137,7 @@ pub struct Metric {
     pub breaks: Vec<String>,
     /// Why the claim is known not to be reproduced.
     pub refuted: Option<Refutation>,
-    /// How the number is computed, for programs.
+    /// Computation of the number, for programs.
     pub measure: Measure,
 }
 

@@ -10,7 +10,7 @@ use crate::plan::{Plan, PlannedPaper, Results};
 use crate::table::json_lines;
 use crate::variant_table::Table;
 
-/// Where experiments ran.
+/// World of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
     Simulator,

@@ -50,7 +50,7 @@ pub struct Writes {
 pub struct MediaWorkload {
     /// Both of its ends.
     pub media: Media,
-    /// When the timer of a backend's pending event fires; [`Time::MAX`] if there is none.
+    /// Time at which the timer of a backend's pending event fires; [`Time::MAX`] if there is none.
     pub armed: Time,
 }
 
@@ -59,10 +59,10 @@ pub struct MediaWorkload {
 pub struct Planned {
     /// The index of its flow in the scenario.
     pub flow: u32,
-    /// Its id for disciplines, possibly shared with others.
+    /// Id for disciplines, possibly shared with other connections.
     pub id: FlowId,
     pub start: Time,
-    /// When the source stops.
+    /// Time at which the source stops.
     pub stop: Time,
     /// The workload.
     pub workload: Workload,
@@ -137,7 +137,7 @@ fn stream(flow: &Flow, purpose: &str, member: u32, seed: u64) -> Stream {
     }
 }
 
-/// When a connection of `flow` starts.
+/// Time at which a connection of `flow` starts.
 pub(crate) fn start(flow: &Flow, member: u32, seed: u64) -> Time {
     match flow.start {
         Start::At(at) => at,
@@ -217,7 +217,7 @@ impl Numbers {
         self.first_id.last() < self.first_connection.last()
     }
 
-    /// For each id the value of `of` for its flow.
+    /// Values of `of` by id, for the flow of each.
     pub fn by_id<T: Clone>(&self, scenario: &Scenario, of: impl Fn(&Flow) -> T) -> Vec<T> {
         let mut all = Vec::with_capacity(self.id_count());
         for (index, flow) in scenario.flows.iter().enumerate() {

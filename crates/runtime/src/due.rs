@@ -53,7 +53,7 @@ pub struct FlowDue {
 /// A change that affects entitlements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened.
+    /// Time of the event.
     pub at: Time,
     /// A description, for example `film joins` or `link wire: 5 Mb/s`; several at once separated by commas.
     pub what: String,

@@ -41,7 +41,7 @@ pub trait LinkBackend<P> {
     fn notify(&mut self, now: Time, link: u32, overload: Overload);
     /// Notes that `packet` joins a queue at `now`.
     fn set_queued(&mut self, now: Time, packet: &mut P);
-    /// When `packet` joined the queue that it was in last.
+    /// Time at which `packet` joined the queue that it was in last.
     fn queued(&self, packet: &P) -> Time;
     /// The transmission of `packet` over `link` begins at `now`. Only links made with
     /// [`captured`](LinkParts::captured) call it.
@@ -74,7 +74,7 @@ pub struct LinkState<P: Packet> {
     transparent: bool,
     /// The delay of the next packet.
     delay: Span,
-    /// When the last packet sent arrives; no later packet arrives before, unless it may overtake.
+    /// Time at which the last packet sent arrives; no later packet arrives before, unless it may overtake.
     last_arrival: Time,
     instruments: Box<Instruments>,
     queue: Counted<LinkQueue<P>>,
@@ -237,7 +237,7 @@ impl<P: Packet> LinkState<P> {
         WireFate::Overtaking
     }
 
-    /// When a packet arrives whose transmission ends at `sent`. It overtakes no earlier one, unless
+    /// Time at which a packet arrives whose transmission ends at `sent`. It overtakes no earlier one, unless
     /// [`transmit`](Self::transmit) returned that it may.
     #[inline]
     pub fn arrival(&mut self, sent: Time) -> Time {
@@ -506,8 +506,8 @@ impl<P: Packet> LinkState<P> {
         self.queue.backlog()
     }
 
-    /// When a `dequeue` that returned nothing can succeed without another packet; `None` unless packets are
-    /// held back.
+    /// Time at which a `dequeue` that returned nothing can succeed without another packet; `None` unless
+    /// packets are held back.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Time> {
         self.queue.next_wakeup()

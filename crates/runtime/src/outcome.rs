@@ -41,7 +41,7 @@ pub struct Outcome {
 /// Timekeeping of a backend that runs in real time. Its measurements are no more precise than this.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timekeeping {
-    /// How late packets were handed to the system.
+    /// Lateness of packets handed to the system.
     pub lateness: Distribution,
     /// Maximum of the 99th percentile of lateness for the run to be valid.
     pub limit: Span,
@@ -54,7 +54,7 @@ pub struct Timekeeping {
     /// Frames dropped: super-packets that could not be cut into segments, frames longer than a buffer, and
     /// malformed ones.
     pub unusable: u64,
-    /// How late our applications wrote; empty if there were none.
+    /// Lateness of the writes of our applications; empty if there were none.
     pub writes: Distribution,
     /// Connections that failed, each with its flow, time and reason.
     pub failures: Vec<String>,
@@ -151,7 +151,7 @@ impl Timekeeping {
             .collect()
     }
 
-    /// How long threads waited for a core, as text; none if it is unknown.
+    /// Times for which threads waited for a core, as text; none if unknown.
     fn waits(&self) -> Option<String> {
         let percent = |thread: ThreadUse| format!("{:.1} %", 100.0 * thread.waited);
         let packets =
@@ -253,11 +253,11 @@ pub struct FlowOutcome {
     /// New payload in order at the receiver; `None` if the backend does not see it, like the shell, whose
     /// applications are foreign.
     pub goodput: Option<Bytes>,
-    /// Its packets that disciplines dropped, over all links.
+    /// Packets of the flow that disciplines dropped, over all links.
     pub dropped: Drops,
-    /// Its packets that were lost on wires.
+    /// Packets of the flow that were lost on wires.
     pub lost: u64,
-    /// Its packets that were marked.
+    /// Packets of the flow that were marked.
     pub marked: u64,
     /// Notifications to its sources that a queue cannot carry the flow's requirement. The paper calls them
     /// exceptions (Li, Walpole, McNamee, Pu, Steere 2001).
@@ -300,9 +300,9 @@ pub struct TcpSample {
 /// One finite transfer, or one page of a web user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// When it began.
+    /// Start of the transfer.
     pub start: Time,
-    /// From its start to the last byte at the receiver.
+    /// Time from the start to the last byte at the receiver.
     pub took: Span,
     /// The size of the file, or of the page's objects.
     pub size: Bytes,
@@ -342,8 +342,8 @@ pub struct LinkOutcome {
     /// Statistics that it reports of flows, by the flow's index in the scenario; one for each connection of
     /// the flow that it distinguishes.
     pub flow_statistics: Vec<(usize, Cow<'static, str>, f64)>,
-    /// How its discipline broke its contract, as text; since then it has dropped everything. Only one from
-    /// outside the catalogue can. Default: none.
+    /// The discipline's breach of its contract, as text; since then it has dropped everything. Only a
+    /// discipline from outside the catalogue can break it. Default: none.
     pub fault: Option<String>,
 }
 

@@ -55,7 +55,7 @@ pub struct Routers<'a> {
     /// The router at each node, if it takes part.
     at: Vec<Option<u32>>,
     routing: Routing<'a>,
-    /// Where the paths found so far begin in the table of the backend.
+    /// Starts of the paths found so far in the table of the backend.
     paths: BTreeMap<(NodeId, NodeId), Option<u32>>,
 }
 
@@ -63,9 +63,9 @@ pub struct Routers<'a> {
 struct Router {
     node: NodeId,
     manager: Manager,
-    /// Its output links that take part, or will after a change.
+    /// Output links of the router that take part, or will after a change.
     links: Vec<u32>,
-    /// Where the paths to its neighbours begin in the table of the backend.
+    /// Starts of the paths to its neighbours in the table of the backend.
     neighbours: Vec<u32>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Routers<'a> {
         }
     }
 
-    /// Where the paths of a router's message to `to` begin.
+    /// Start of the paths of a router's message to `to`.
     pub fn paths(&mut self, router: u32, to: Destination, numbers: &Numbers, add: &mut Add<'_>) -> Vec<u32> {
         let Router { node, neighbours, .. } = &self.all[router as usize];
         if to == Destination::Neighbours {
@@ -213,7 +213,7 @@ impl<'a> Routers<'a> {
         end.and_then(|end| self.path(from, end, add)).into_iter().collect()
     }
 
-    /// Where the path between two nodes begins; none if there is no path, or the table is full.
+    /// Start of the path between two nodes; none if there is no path, or the table is full.
     fn path(&mut self, from: NodeId, to: NodeId, add: &mut Add<'_>) -> Option<u32> {
         if let Some(begin) = self.paths.get(&(from, to)) {
             return *begin;

@@ -199,7 +199,7 @@ pub struct Manager {
     sequence: u64,
     /// The upstream routers of reported flows, with the times when they are forgotten.
     upstream: Aged<FlowId, Upstream>,
-    /// When the next step of each search is due.
+    /// Times at which searches take their next step.
     agenda: Aged<FlowId, ()>,
     /// The next hops beyond each port.
     sides: BTreeMap<Port, Side>,

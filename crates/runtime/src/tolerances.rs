@@ -32,8 +32,8 @@ pub struct LatenessLimits {
     pub mean: Option<Span>,
 }
 
-/// How often a packet and its acknowledgement cross between the kernel and the engine; each crossing can be
-/// late.
+/// Number of times that a packet and its acknowledgement cross between the kernel and the engine; each
+/// crossing can be late.
 const HANDOVERS: f64 = 4.0;
 
 impl LatenessLimits {

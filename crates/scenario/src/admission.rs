@@ -155,7 +155,7 @@ pub(crate) fn listed(given: &[(&str, Rate)]) -> String {
     whom.join(", ")
 }
 
-/// Where this key of `flow` was written: in its own table, in that of its group, or in the defaults.
+/// Place at which this key of `flow` was written: in its own table, in that of its group, or in the defaults.
 pub(crate) fn written(root: &Fields<'_>, flow: &Flow, key: &str) -> (Place, String) {
     let tables = [("flow", &flow.name[..]), ("flow", &flow.group), ("defaults", "flow")];
     let mut found = tables.into_iter().filter_map(|(table, name)| {

@@ -109,7 +109,7 @@ impl Kind {
     }
 }
 
-/// How files are imported.
+/// Options of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The program that wrote them; guessed from their content if not set.

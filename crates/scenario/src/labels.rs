@@ -128,7 +128,7 @@ fn role_message(at: Option<Time>, what: &str, core: &str, egress: Option<&str>) 
     )
 }
 
-/// Where a flow was written: in its own table, or in that of its group.
+/// Place at which a flow was written: in its own table, or in that of its group.
 pub(crate) fn written(root: &Fields<'_>, flow: &Flow) -> (Place, String) {
     let table = root.item("flow").and_then(|item| item.as_table());
     let mut found = [&flow.name, &flow.group].into_iter().filter_map(|name| Some((table?.get(name)?, name)));

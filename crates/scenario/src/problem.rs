@@ -8,9 +8,9 @@ use apportion_core::param;
 /// A place where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// On a line of the scenario file, counting from 1.
+    /// A line of the scenario file, counting from 1.
     Line(u32),
-    /// In a `--set`, or in a text that is not a file.
+    /// A `--set`, or a text that is not a file.
     Override,
 }
 

@@ -51,7 +51,8 @@ struct Named<'a> {
     item: &'a Item,
     /// The value with everything that it leaves out filled in.
     full: Item,
-    /// Its `kind` or `profile`, or the whole value if it is no table; none for a table that has neither.
+    /// The `kind` or `profile` of the value, or the whole value if it is no table; none for a table that has
+    /// neither.
     name: Option<String>,
     /// The settings of the full value.
     settings: Vec<Setting>,

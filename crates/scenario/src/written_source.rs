@@ -26,7 +26,7 @@ pub(crate) struct WrittenSource<'f> {
     pub fields: Fields<'f>,
     /// The data that it reads from a file.
     pub file: Option<FromFile>,
-    /// Its distribution of sizes, if it names one.
+    /// Distribution of sizes, if the source names one.
     sizes: Option<Written<'f>>,
     web: WrittenSizes<'f>,
 }

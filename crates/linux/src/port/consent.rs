@@ -103,7 +103,7 @@ pub fn send_batches(
 #[derive(Clone, Copy, Debug)]
 pub struct Consent {
     pauses: [Pause; Kind::COUNT],
-    /// Its MTU, the longest IP packet; zero if unknown.
+    /// MTU: the longest IP packet; zero if unknown.
     mtu: usize,
     /// Batches until the MTU is read again.
     look: u32,

@@ -79,7 +79,7 @@ pub(super) mod protocol {
 pub struct VnetHeader {
     /// [`NEEDS_CHECKSUM`] and others.
     pub flags: u8,
-    /// How to cut a super-packet; 0 for other frames.
+    /// Type of segmentation of a super-packet; 0 for other frames.
     pub gso_type: u8,
     /// Bytes of all headers, by the sender: a hint.
     pub header_length: u16,

@@ -15,7 +15,7 @@ use crate::pool::Pool;
 /// A message of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Its first frame.
+    /// First frame of the message.
     frame: usize,
     /// Number of messages in a row, from this one, that can leave by slots.
     run: usize,

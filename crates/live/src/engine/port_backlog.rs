@@ -6,16 +6,16 @@
 
 use apportion_core::units::{Span, Time};
 
-/// How long a port may have frames left after each read. Chosen: when the system stopped the process for
-/// 15 ms, a thread that is half busy works off the backlog within this time; and the ring of a port (16 MiB,
-/// some 10,000 frames) holds it at half a million frames a second.
+/// Maximum time for which a port may have frames left after each read. Chosen: when the system stopped the
+/// process for 15 ms, a thread that is half busy works off the backlog within this time; and the ring of a
+/// port (16 MiB, some 10,000 frames) holds it at half a million frames a second.
 const PATIENCE: Span = Span::from_millis(20);
 
 /// The backlog of one port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PortBacklog {
-    /// When frames were first left, in an unbroken sequence of rounds that left some, and the last of these
-    /// rounds.
+    /// Time at which frames were first left, in an unbroken sequence of rounds that left some, and the last
+    /// of these rounds.
     left: Option<(Time, u64)>,
 }
 

@@ -23,7 +23,7 @@ pub enum Hop {
     World,
 }
 
-/// Where a message between routers is.
+/// Place of a message between routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It entered by this port.
@@ -35,7 +35,7 @@ pub enum Place {
 /// A message between routers.
 #[derive(Debug)]
 pub struct ControlFrame<'a> {
-    /// Where it is.
+    /// Place of the message.
     pub place: Place,
     /// Whether its route ends there.
     pub is_end: bool,
@@ -52,9 +52,9 @@ pub struct ControlFrame<'a> {
 pub struct Outgoing {
     /// The bytes of the frame.
     pub frame: Vec<u8>,
-    /// Its classification; the engine adds the IP header.
+    /// Classification of the message; the engine adds the IP header.
     pub description: Description,
-    /// Where its route begins in the table of routes.
+    /// Start of its route in the table of routes.
     pub hop: u32,
 }
 
@@ -83,7 +83,7 @@ pub struct Arrival<'a> {
     /// Whether frames enter by the port faster than they can be moved: the world should then consume less
     /// important ones.
     pub port_lags: bool,
-    /// Where the frame lies.
+    /// Place of the frame.
     pub(super) received: Received,
 }
 
@@ -126,7 +126,7 @@ pub trait World {
         true
     }
 
-    /// When to call [`on_timer`](World::on_timer).
+    /// Time to call [`on_timer`](World::on_timer).
     fn next_timer(&self) -> Time {
         Time::MAX
     }

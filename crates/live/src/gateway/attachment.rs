@@ -25,7 +25,7 @@ use super::interfaces::{Interface, InterfaceError};
 use super::longest_frame;
 use super::offloads::{PrepareError, Prepared};
 
-/// How often interfaces are checked without a notification. Chosen: the longest time that a lost notification
+/// Interval of checks of interfaces without a notification. Chosen: the longest time that a lost notification
 /// may cost.
 pub(crate) const PERIOD: Span = Span::from_secs(1);
 

@@ -29,7 +29,7 @@ mod round_trips;
 /// The ports of the gateway.
 const INSIDE: u32 = 0;
 const OUTSIDE: u32 = 1;
-/// Their hardware addresses.
+/// Hardware addresses of the hosts.
 pub(super) const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0], [2, 0, 0, 0, 1, 1]];
 
 /// Sends frames into a port at regular intervals.

@@ -134,7 +134,7 @@ impl Autorates {
         }
     }
 
-    /// When to review the rates next.
+    /// Time to review the rates next.
     pub fn next_review(&self) -> Time {
         self.rates[0].next_review().min(self.rates[1].next_review())
     }

@@ -45,9 +45,9 @@ pub struct Classifier {
     table: FlowTable<Key>,
     /// Present if the queue divides among hosts.
     hosts: Option<HostNumbers>,
-    /// By index in the table.
+    /// Flows by index in the table.
     flows: Vec<Flow>,
-    /// By number of the flow.
+    /// Slots by number of the flow.
     slots: Vec<Slot>,
     rules: RuleSet,
     treatments: Vec<Given>,

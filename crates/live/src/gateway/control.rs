@@ -70,7 +70,7 @@ pub use token::Token;
 /// Silence of the thread that moves packets after which frames are assumed not to pass. Chosen: twenty of its
 /// snapshots.
 const STALLED: Span = Span::from_secs(2);
-/// How long the thread that moves packets may take to apply a configuration before the reload counts as
+/// Maximum time for the thread that moves packets to apply a configuration before the reload counts as
 /// refused. Chosen: some hundred times as long as the maximum of flows and rules takes.
 const TO_APPLY: Span = Span::from_secs(10);
 /// The longest wait for requests, so that the watchdog sees this thread alive and the history misses no
@@ -107,7 +107,7 @@ pub(crate) struct Shared {
     pub events: Events,
     /// Rounds of the control thread, at least one a second.
     pub rounds: AtomicU64,
-    /// How often the threads that serve the gateway were restarted.
+    /// Number of times that the threads that serve the gateway were restarted.
     pub restarts: Arc<AtomicU64>,
 }
 
@@ -185,7 +185,7 @@ struct Ordered {
     count: usize,
     takeover: Takeover,
     origin: Origin,
-    /// When the order is reported as not applied; [`Time::MAX`] once that was reported.
+    /// Time at which the order is reported as not applied; [`Time::MAX`] once that was reported.
     deadline: Time,
 }
 
@@ -286,7 +286,8 @@ impl Control {
         }
     }
 
-    /// For how long the other thread has published no snapshot that was seen: too short by at most [`ROUND`].
+    /// Time for which the other thread has published no snapshot that was seen: too short by at most
+    /// [`ROUND`].
     fn silence(&self, now: Time) -> Span {
         self.heard.map_or(Span::ZERO, |(_, heard)| now.since(heard))
     }

@@ -9,15 +9,15 @@ pub struct InterfaceEvents {
     pub is_gone: bool,
     /// Whether it is present and down, or without a carrier.
     pub is_down: bool,
-    /// How often it was found deleted.
+    /// Number of times that it was found deleted.
     pub gone: u64,
-    /// How often it was attached again.
+    /// Number of times that it was attached again.
     pub back: u64,
     /// Changes of its MTU.
     pub mtu: u64,
-    /// How often offloads that merge packets were found turned on.
+    /// Number of times that offloads that merge packets were found turned on.
     pub offloads: u64,
-    /// How often it was renamed.
+    /// Number of times that it was renamed.
     pub renamed: u64,
 }
 

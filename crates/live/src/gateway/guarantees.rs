@@ -370,7 +370,8 @@ mod tests {
         Claim::new(Time::ZERO, 0, G, Holder::FlowOf("192.0.2.1".parse().unwrap()))
     }
 
-    /// When a flow that sends `bytes` every `every` ms first earns 160 kb/s; none if it does not within 5 s.
+    /// Time at which a flow that sends `bytes` every `every` ms first earns 160 kb/s; none if it does not
+    /// within 5 s.
     fn earned_at(claim: &mut Claim, bytes: u64, every: u64) -> Option<u64> {
         let mut times = (0..5_000).step_by(every as usize);
         times.find(|ms| claim.arrived(Time::from_millis(*ms), Bytes::new(bytes)))

@@ -35,7 +35,7 @@ pub(super) const SHOWN: usize = 32;
 /// The history.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// When each second ended.
+    /// Times at which seconds ended.
     ends: Series<1>,
     directions: [Course; 2],
     events: Events,
@@ -175,7 +175,7 @@ impl History {
         })
     }
 
-    /// When the seconds ended, in seconds since the start.
+    /// Times at which the seconds ended, in seconds since the start.
     fn ends(&self) -> Vec<Value> {
         self.ends.column(0, self.ends.range(), |at| json!((f64::from(at) * 100.0).round() / 100.0))
     }
@@ -293,7 +293,7 @@ fn whole(value: f32) -> Value {
     if value.is_nan() { Value::Null } else { json!(value.round() as u64) }
 }
 
-/// As JSON in seconds; null if it is unknown.
+/// Formats a time as JSON in seconds; null if it is unknown.
 fn from_micros(value: f32) -> Value {
     if value.is_nan() { Value::Null } else { json!(f64::from(value.round()) / 1e6) }
 }

@@ -20,7 +20,7 @@ use super::interfaces::Interface;
 
 /// The folder of root's locks, on a file system that is empty after a boot (file-hierarchy(7)).
 const FOLDER_OF_ROOT: &str = "/run/apportion";
-/// How often to try a lock that another process holds: a process that was killed may take a moment to end.
+/// Number of tries for a lock that another process holds: a killed process may take a moment to end.
 const TRIES: u32 = 20;
 const PAUSE: Span = Span::from_millis(100);
 

@@ -13,13 +13,14 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-/// How far packets may be ahead of the rate. Chosen: `k` of CSFQ, the time over which an edge measures rates.
+/// Maximum time by which packets may be ahead of the rate. Chosen: `k` of CSFQ, the time over which an edge
+/// measures rates.
 const AHEAD: Span = Span::from_millis(100);
 
 /// The meter of packets with trusted labels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Labelled {
-    /// When all packets so far would have been sent at the rate.
+    /// Time at which all packets so far would have been sent at the rate.
     due: Time,
 }
 

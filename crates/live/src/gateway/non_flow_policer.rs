@@ -12,13 +12,13 @@ use apportion_core::units::{Span, Time};
 /// Interval of frames that pass. Chosen: a thousand a second suffice for hundreds of hosts that look for each
 /// other after an outage, and are less than a hundredth of what one core moves.
 const EVERY: Span = Span::from_millis(1);
-/// How far frames may be ahead of the interval. Chosen: a hundred frames at once.
+/// Maximum time by which frames may be ahead of the interval. Chosen: a hundred frames at once.
 const AHEAD: Span = Span::from_millis(100);
 
 /// The policer of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFlowPolicer {
-    /// When all frames so far would have come one by one.
+    /// Time at which all frames so far would have come one by one.
     due: Time,
 }
 

@@ -21,7 +21,7 @@ use crate::frame::{FlowTuple, Parsed};
 use crate::router::frames::{self, Hardware};
 use crate::router::{Router, RouterContext};
 
-/// How often a queue that does not report is checked. Chosen: rare compared with intervals of 50 ms.
+/// Interval of checks of a queue that does not report. Chosen: rare compared with intervals of 50 ms.
 const CHECK_INTERVAL: Span = Span::from_secs(1);
 
 /// A gateway that reports.
@@ -31,7 +31,7 @@ pub struct Reports {
     setup: Setup,
     /// The hardware address that sent the last frame of each flow, by direction and flow.
     senders: [Vec<Hardware>; 2],
-    /// When the next interval ends or the router's timer expires.
+    /// Time at which the next interval ends or the router's timer expires.
     due: Time,
 }
 
@@ -104,7 +104,7 @@ impl Reports {
         handled == Handled::Pass
     }
 
-    /// When to call [`on_timer`](Self::on_timer).
+    /// Time to call [`on_timer`](Self::on_timer).
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.due

@@ -180,7 +180,7 @@ struct Trip {
     half: Half,
     /// Both halves together; zero: unknown.
     rtt: Span,
-    /// When a sample last confirmed it.
+    /// Time at which a sample last confirmed it.
     confirmed: Time,
 }
 
@@ -188,9 +188,9 @@ struct Trip {
 #[derive(Debug, Default)]
 pub(super) struct RoundTrips {
     trips: Vec<Trip>,
-    /// How many are known.
+    /// Number of known round-trip times.
     known: usize,
-    /// Their sum in nanoseconds.
+    /// Sum of the known ones in nanoseconds.
     sum: u64,
 }
 

@@ -162,10 +162,10 @@ pub(super) struct Runner<I: FrameIo = Ports> {
     /// Packets of all past windows, and the sum of their lateness.
     late: (u64, Span),
     window: Time,
-    /// When the next snapshot is due.
+    /// Time at which the next snapshot is due.
     next: Time,
     watchdog: Watchdog,
-    /// When the log last warned that the gateway cannot keep up.
+    /// Time at which the log last warned that the gateway cannot keep up.
     warned: Option<Time>,
     /// Counts of the ports in the snapshot before.
     before: [PortCounts; 2],

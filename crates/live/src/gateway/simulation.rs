@@ -70,7 +70,7 @@ struct Running {
     prepared: Arc<Prepared<System>>,
     sender: Sender<Order<SimSocket>>,
     orders: Receiver<Order<SimSocket>>,
-    /// When the thread of the interfaces last checked them.
+    /// Time at which the thread of the interfaces last checked them.
     looked: Time,
 }
 

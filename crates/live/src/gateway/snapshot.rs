@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub ports: [PortCounts; 2],
     /// Malformed frames, by reason.
     pub malformed: Vec<(&'static str, u64)>,
-    /// How late packets were sent, in the last minute or two.
+    /// Lateness of packets in the last minute or two.
     pub lateness: Distribution,
     /// Packets sent since the start, and the sum of their lateness.
     pub late: (u64, Span),
@@ -52,7 +52,7 @@ pub struct Snapshot {
     pub events: [InterfaceEvents; 2],
     /// Counts of applications that read overload notifications.
     pub notifications: NotificationCounts,
-    /// How often the threads that serve the gateway were restarted.
+    /// Number of times that the threads that serve the gateway were restarted.
     pub thread_restarts: u64,
 }
 

@@ -47,12 +47,12 @@ pub struct Traffic {
     pub span: Span,
     /// The largest flows, the largest first.
     pub flows: Vec<FlowTraffic>,
-    /// How many flows sent.
+    /// Number of flows that sent.
     pub active: usize,
     /// The largest customers, the largest first. Flows without a customer count as one more,
     /// [`CustomerId::OTHERS`], with an empty name.
     pub customers: Vec<CustomerTraffic>,
-    /// How many customers sent.
+    /// Number of customers that sent.
     pub active_customers: usize,
     /// Bytes of all flows.
     pub total: Bytes,

@@ -38,7 +38,7 @@ pub struct GatewayWorld {
     autorates: Option<Box<Autorates>>,
     /// Delay that the links add to a round trip behind their transmitters.
     delay: Span,
-    /// When the current period of traffic began, and the number of earlier ones.
+    /// Time at which the current period of traffic began, and the number of earlier ones.
     period: (Time, u64),
 }
 
@@ -157,7 +157,7 @@ impl GatewayWorld {
         self.autorates.as_ref()?.findings(direction)
     }
 
-    /// When to review the rates next.
+    /// Time to review the rates next.
     #[must_use]
     pub fn next_review(&self) -> Time {
         self.autorates.as_ref().map_or(Time::MAX, |autorates| autorates.next_review())

@@ -59,7 +59,7 @@ const MAX_COMMANDS: usize = 4_096;
 pub struct End {
     /// Index of its host.
     pub host: usize,
-    /// Its address and port.
+    /// Address and port.
     pub address: SocketAddr,
 }
 
@@ -73,7 +73,7 @@ pub struct Connection {
     /// The sink. TCP connections to one address have the same parameters.
     pub sink: End,
     pub start: Time,
-    /// When the source stops; TCP still sends data written before.
+    /// Time at which the source stops; TCP still sends data written before.
     pub stop: Time,
     /// The transport.
     pub transport: Transport,
@@ -88,9 +88,9 @@ pub struct Plan {
     pub flows: usize,
     /// Interval of samples.
     pub sample: Span,
-    /// When counting begins.
+    /// Time at which counting begins.
     pub measure_from: Time,
-    /// When the run ends.
+    /// Time at which the run ends.
     pub stop: Time,
 }
 
@@ -127,7 +127,7 @@ pub struct FlowTotals {
 pub struct Failure {
     /// Index of its flow.
     pub flow: u32,
-    /// When it failed.
+    /// Time of the failure.
     pub at: Time,
     /// The call that failed.
     pub what: &'static str,
@@ -144,7 +144,7 @@ pub struct DriverOutcome {
     pub failures: Vec<Failure>,
     /// Datagrams that the system refused.
     pub unsent: u64,
-    /// How late writes were handed to the system.
+    /// Lateness at which writes were handed to the system.
     pub lateness: Histogram,
     /// CPU use of the thread in the measured part; none if the kernel does not count that.
     pub thread: Option<ThreadShares>,

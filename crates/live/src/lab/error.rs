@@ -17,9 +17,9 @@ pub enum LabError {
     TooMany {
         /// Connections or hosts.
         what: &'static str,
-        /// Their number in the scenario.
+        /// Number in the scenario.
         count: usize,
-        /// Their maximum.
+        /// Maximum.
         most: usize,
     },
     /// The scenario needs a feature that only the simulator has.

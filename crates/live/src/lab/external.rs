@@ -28,12 +28,12 @@ use crate::packet::Packet;
 /// The properties of a packet that an external queue sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandIn {
-    /// Its number, unique among the packets that wait there.
+    /// Number of the packet, unique among those that wait there.
     pub number: u32,
     pub flow: FlowId,
     /// The size that it is charged.
     pub size: Bytes,
-    /// Its label, if it has one of the kind that the queue reads.
+    /// Label of the packet, if it has one of the kind that the queue reads.
     pub label: Option<Label>,
 }
 
@@ -42,7 +42,7 @@ pub struct StandIn {
 pub struct Returned {
     /// The number of its packet.
     pub number: u32,
-    /// Its present label.
+    /// Present label.
     pub label: Option<Label>,
 }
 

@@ -51,9 +51,9 @@ pub struct ConnectionRoute {
     pub source: u32,
     /// The sink host.
     pub sink: u32,
-    /// Where the route of its packets begins in the table of routes.
+    /// Start of the route of its packets in the table of routes.
     pub forth: u32,
-    /// Where the route of its acknowledgements begins.
+    /// Start of the route of its acknowledgements.
     pub back: u32,
 }
 

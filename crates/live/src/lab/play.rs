@@ -56,7 +56,7 @@ pub(super) struct Lab<'a> {
     overload_count: u64,
     /// Index of the next change of the scenario.
     changed: usize,
-    /// When the next sample is taken.
+    /// Time at which the next sample is taken.
     sample: Time,
 }
 

@@ -31,7 +31,7 @@ pub struct LabRouters<'a> {
     numbers: Numbers,
     /// The flow of messages that disciplines see.
     id: FlowId,
-    /// When each router is due, and the earliest of these times.
+    /// Times at which routers are due, and the earliest of these times.
     due: Vec<Time>,
     next: Time,
     /// The router that may have messages to send.
@@ -65,7 +65,7 @@ impl<'a> LabRouters<'a> {
         handled == Handled::Pass
     }
 
-    /// When the next router is due.
+    /// Time at which the next router is due.
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.next

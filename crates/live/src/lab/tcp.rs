@@ -227,7 +227,7 @@ fn has_timestamps(params: &TcpParams) -> bool {
 /// A parameter that the kernel does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// Its name in the scenario.
+    /// Name in the scenario.
     pub parameter: &'static str,
     /// The behaviour of the kernel.
     pub instead: &'static str,

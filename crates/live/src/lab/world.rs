@@ -18,11 +18,11 @@ use crate::packet::{Description, Packet};
 #[derive(Debug)]
 pub struct LabWorld<'a> {
     connections: Vec<ConnectionRoute>,
-    /// By flow of the scenario.
+    /// Kinds by flow of the scenario.
     kinds: Vec<Kind>,
-    /// By id; empty if no flow is marked.
+    /// Marks by id; empty if no flow is marked.
     pub marks: Vec<Option<Box<Marks>>>,
-    /// By flow of the scenario.
+    /// Probes by flow of the scenario.
     pub probes: Vec<FlowProbe>,
     /// The highest acknowledgement number that reached each connection's source, where the flow is marked.
     acknowledged: Vec<Option<u32>>,

@@ -160,7 +160,7 @@ pub fn is_intact(frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
     header_is_right && (is_unfinished || sum(pseudo, datagram) == 0xffff)
 }
 
-/// Where in the frame the IP packet ends.
+/// Offset of the end of the IP packet in the frame.
 fn end(parsed: &Parsed) -> usize {
     // Not beyond the frame.
     parsed.network_offset + parsed.length.get() as usize

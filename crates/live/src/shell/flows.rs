@@ -18,7 +18,7 @@ const NAMED: usize = 20;
 /// Throughput of flows in each sample interval.
 #[derive(Debug, Default)]
 pub struct FlowSeries {
-    /// By flow number.
+    /// Probes by flow number.
     probes: Vec<FlowProbe>,
     samples: usize,
 }

@@ -35,7 +35,7 @@ pub type LogFile = Box<dyn Write + Send>;
 pub struct Log {
     /// The file to write to.
     pub file: LogFile,
-    /// Its name, for the header.
+    /// Name in the header.
     pub name: String,
     /// The source of the rate, for the header.
     pub source: String,

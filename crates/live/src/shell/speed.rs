@@ -12,7 +12,7 @@ const UNLIMITED: Rate = Rate::from_mbit(1_000_000);
 /// Maximum of steps. Chosen: a change each 0.1 s for a quarter of an hour; beyond that a trace is better.
 const MAX_STEPS: usize = 10_000;
 
-/// When packets can be sent.
+/// Times at which packets can be sent.
 #[derive(Clone, Debug)]
 pub enum Speed {
     /// At once.
@@ -20,7 +20,7 @@ pub enum Speed {
     Rate(Rate),
     /// At each of these rates from its time on; times ascend, and the first is zero.
     Steps(Vec<(Time, Rate)>),
-    /// By the delivery opportunities of a recorded link.
+    /// Delivery opportunities of a recorded link.
     Trace(DeliveryTrace),
 }
 

@@ -10,9 +10,9 @@ use crate::host_proxy::{Counts, ListenerCounts};
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// How the command ended.
+    /// End of the command.
     pub end: End,
-    /// How the program at the far end ended, if that was before the command.
+    /// End of the program at the far end, if that was before the command's.
     pub far: Option<End>,
     /// Time from the start of the command to its end.
     pub lasted: Span,
@@ -26,7 +26,7 @@ pub struct Summary {
     pub flows_seen: u64,
     /// The largest flows by delivered bytes, then all others of each direction as one.
     pub flows: Vec<FlowOutcome>,
-    /// How late packets were handed to the system.
+    /// Lateness of packets handed to the system.
     pub lateness: Distribution,
     /// Counters of the host proxy, if there was one.
     pub outside: Option<Counts>,

@@ -31,8 +31,8 @@ pub fn flow<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowOutcome {
     outcome.flows.iter().find(|flow| flow.name == name).unwrap()
 }
 
-/// How many seconds a thread may have been stopped: 30 ms of 3 s where the 99th percentiles of packets and of
-/// writes were at most 2 ms late, and half a second where the machine was busier.
+/// Maximum time for which a thread was stopped, in seconds: 30 ms of 3 s where the 99th percentiles of
+/// packets and of writes were at most 2 ms late, and half a second where the machine was busier.
 pub fn patience(outcome: &Outcome) -> f64 {
     let kept = outcome.timekeeping.as_ref().unwrap();
     let is_early = |late: &Distribution| late.quantile(0.99).is_none_or(|late| late <= Span::from_millis(2));

@@ -43,7 +43,7 @@ pub struct Plot {
 /// A dashed horizontal line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// Its height, in the unit of the vertical axis.
+    /// Height, in the unit of the vertical axis.
     pub at: f64,
     /// Start and end on the horizontal axis; the whole axis if `None`.
     pub span: Option<(f64, f64)>,
@@ -56,7 +56,7 @@ pub enum XAxis {
     Time {
         /// The end of the axis.
         end: f64,
-        /// Where the measured part starts.
+        /// Start of the measured part.
         warm_up: f64,
     },
     /// Milliseconds.

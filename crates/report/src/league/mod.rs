@@ -53,13 +53,13 @@ pub struct Entrant {
     pub name: String,
     /// The queue in the syntax of a scenario.
     pub queue: String,
-    /// Its behaviour, a sentence for each of its parts.
+    /// Behaviour, a sentence for each part of the discipline.
     pub summary: String,
     /// Time per packet and memory per flow of each of its parts.
     pub cost: String,
     /// Parameters that it needs besides the rate of its link; empty if none.
     pub needs: String,
-    /// Its counted costs.
+    /// Counted costs.
     pub counted: Counted,
 }
 

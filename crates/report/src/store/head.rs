@@ -101,7 +101,7 @@ struct HeadTimekeeping {
 }
 
 impl HeadPoint {
-    /// Where the replication was cut.
+    /// The cut of the replication.
     pub(super) fn cut(&self) -> Option<Cut> {
         let [at, stop] = self.cut_s?.map(|seconds| Time::ZERO + Span::from_secs_f64(seconds.max(0.0)));
         Some(Cut { at, stop })

@@ -38,7 +38,7 @@ pub struct StoredRun {
     pub hash: String,
     /// False if the run was interrupted.
     pub complete: bool,
-    /// Where the replication was cut, if the run was interrupted before any had ended.
+    /// The cut of the replication, if the run was interrupted before any had ended.
     pub cut: Option<Cut>,
     /// Reasons why replications are not valid, each with point and seed; empty if all are valid.
     pub faults: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct StoredPoint {
     pub(crate) label: String,
     /// The settings in which it differs from others: path and value.
     pub(crate) settings: Vec<(String, String)>,
-    /// When the measured part begins, in seconds.
+    /// Start of the measured part, in seconds.
     pub(crate) measure_from_s: f64,
     pub(crate) summary: PointSummary,
 }

@@ -67,7 +67,7 @@ pub enum Measure {
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// How the numbers of several flows are combined.
+        /// Combination of the numbers of several flows.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -81,7 +81,7 @@ pub enum Measure {
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
-        /// How the numbers of several flows are combined.
+        /// Combination of the numbers of several flows.
         #[serde(default, rename = "as")]
         shape: Shape,
     },
@@ -219,12 +219,12 @@ pub struct FlowSelection {
     /// The run; `main` if absent.
     #[serde(default = "main_run")]
     pub run: String,
-    /// How the numbers of several flows are combined.
+    /// Combination of the numbers of several flows.
     #[serde(default, rename = "as")]
     pub shape: Shape,
 }
 
-/// How the numbers of several flows are combined.
+/// Combination of the numbers of several flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {

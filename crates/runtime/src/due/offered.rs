@@ -64,7 +64,7 @@ impl Bins {
         }
     }
 
-    /// When an interval begins and ends.
+    /// Start and end of an interval.
     fn ends(&self, place: usize) -> (Time, Time) {
         let end = self.first + self.length * place as u64;
         (if place == 0 { Time::ZERO } else { self.first + self.length * (place as u64 - 1) }, end)

@@ -79,9 +79,9 @@ struct Adaptive {
     /// The sender's own estimate, from losses.
     by_loss: Rate,
     rtt: Span,
-    /// When the receiver reports next.
+    /// Time at which the receiver reports next.
     next_report: Time,
-    /// When the last packet that arrived was sent, and when it arrived.
+    /// Times at which the last packet that arrived was sent and arrived.
     last: Option<(Time, Time)>,
     /// One above the highest number that arrived; this number and the arrivals at the last report.
     highest: u32,

@@ -56,7 +56,7 @@ impl Media {
         })
     }
 
-    /// When to call the timer.
+    /// Time to call the timer.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         match self {

@@ -30,7 +30,7 @@ use apportion_scenario::media::{Adaptation, Dash};
 
 use crate::outcome::Playback;
 
-/// How long the viewer waits for the first byte before repeating a request.
+/// Time that the viewer waits for the first byte before repeating a request.
 const PATIENCE: Span = Span::from_secs(1);
 /// Maximum of doublings of that time. Chosen: it then stays at a minute, as RFC 6298 section 2.5 allows.
 const MAX_DOUBLINGS: u32 = 6;
@@ -69,7 +69,7 @@ pub struct Player {
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     asked: Time,
-    /// When to repeat the request, unless a byte of the segment has arrived.
+    /// Time to repeat the request, unless a byte of the segment has arrived.
     again: Time,
     doublings: u32,
     size: Bytes,
@@ -96,7 +96,7 @@ impl Player {
         }
     }
 
-    /// When to send a request, for the first time or again.
+    /// Time to send a request, for the first time or again.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         let at = match &self.wanted {

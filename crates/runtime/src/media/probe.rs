@@ -44,11 +44,11 @@ pub struct Prober {
     highest: Rate,
     /// Rates of the clusters to come, the next one last.
     pending: Vec<Rate>,
-    /// When the next packet of a cluster leaves.
+    /// Time at which the next packet of a cluster leaves.
     next: Option<Time>,
     /// Clusters without a result, the one that is being sent last.
     clusters: VecDeque<Cluster>,
-    /// Until when a result leads to a further cluster, and from which rate on.
+    /// Time until which a result leads to a further cluster, and the rate from which on it does.
     awaited: Option<(Time, f64)>,
 }
 
@@ -68,7 +68,7 @@ struct Cluster {
 struct Seen {
     packets: u32,
     bytes: Bytes,
-    /// When the first packet was sent and arrived, and its size; then those of the last one.
+    /// Times at which the first packet was sent and arrived, and its size; then those of the last one.
     first: (Time, Time, Bytes),
     last: (Time, Time, Bytes),
 }
@@ -87,7 +87,7 @@ impl Prober {
         Self { highest, pending, next, clusters: VecDeque::new(), awaited: None }
     }
 
-    /// When the next packet of a cluster leaves.
+    /// Time at which the next packet of a cluster leaves.
     #[must_use]
     pub fn next_packet(&self) -> Option<Time> {
         self.next

@@ -76,10 +76,10 @@ enum State {
 /// The packets that were sent within [`BURST`].
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    /// When the first of them was sent, and the last.
+    /// Times at which the first and the last of them were sent.
     first: Time,
     sent: Time,
-    /// When the first of them arrived, and the last.
+    /// Times at which the first and the last of them arrived.
     began: Time,
     arrived: Time,
 }
@@ -95,14 +95,14 @@ pub struct DelayControl {
     smoothed: f64,
     /// Arrival times of the last groups, ms after the first, and their smoothed delays.
     line: VecDeque<(f64, f64)>,
-    /// When the first group arrived.
+    /// Time at which the first group arrived.
     origin: Time,
     /// The slope of that line.
     slope: f64,
     /// Number of groups so far, at most [`MOST_GROUPS`].
     count: u32,
     threshold: f64,
-    /// For how long the trend has been above the threshold, ms.
+    /// Time for which the trend has been above the threshold, ms.
     over_for: f64,
     signal: Signal,
     state: State,

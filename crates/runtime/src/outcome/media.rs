@@ -20,7 +20,7 @@ pub struct Playback {
     pub played: Span,
     /// The mean rate of that; none if none was played.
     pub rate: Option<Rate>,
-    /// How often playback stalled because the buffer was empty.
+    /// Number of stalls of playback with an empty buffer.
     pub stalls: u64,
     /// Total length of stalls.
     pub stalled: Span,

@@ -128,7 +128,7 @@ impl Manager {
         self.agenda.remove(flow);
     }
 
-    /// When to call [`on_timer`](Self::on_timer), if at all.
+    /// Time to call [`on_timer`](Self::on_timer), if at all.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.agenda.first_time()

@@ -10,7 +10,7 @@ use apportion_core::units::{Span, Time};
 /// A limit on a rate of messages: how far they are ahead of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Allowance {
-    /// When the messages so far would all have come at the limit.
+    /// Time at which the messages so far would all have come at the limit.
     due: Time,
 }
 
@@ -31,7 +31,7 @@ struct Asker {
     cookie: u64,
     /// The cookie before this one.
     previous: Option<u64>,
-    /// When the cookie was made.
+    /// Time at which the cookie was made.
     made: Time,
     /// Number of its last message with a cookie.
     sequence: u64,
@@ -63,7 +63,7 @@ struct Claim {
     /// The flow's number may pass to another flow, its name does not.
     key: FlowKey,
     router: RouterId,
-    /// When it last reported the flow.
+    /// Time at which it last reported the flow.
     last_report: Option<Time>,
 }
 

@@ -7,7 +7,7 @@ use apportion_scenario::model::Shape;
 /// One write of an application to its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// When the application writes.
+    /// Time at which the application writes.
     pub at: Time,
     /// The size; above zero.
     pub size: Bytes,

@@ -78,7 +78,7 @@ struct Quality {
     least: f64,
     /// The share at the last notification.
     share: f64,
-    /// When it grows next.
+    /// Time at which it grows next.
     grows_from: Time,
 }
 

@@ -29,10 +29,10 @@ use crate::outcome::Completion;
 /// RFC 6298 sections 2.1 and 2.5: the first timeout, and the largest.
 const FIRST_WAIT: Span = Span::from_secs(1);
 const LONGEST_WAIT: Span = Span::from_secs(60);
-/// As for short flows: a checked scenario is never cut short.
+/// The same guard as for short flows: a checked scenario is never cut short.
 const GUARD: u64 = MAX_ARRIVALS as u64 / 100 * 101;
 
-/// When the users of a source come and leave.
+/// Times at which the users of a source come and leave.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     web: Arc<Web>,
@@ -128,7 +128,7 @@ pub struct Users {
     free: Vec<u32>,
     /// Connections, `parallel` for each seat.
     connections: Vec<Connection>,
-    /// From then on no page begins.
+    /// No page begins from this time on.
     stop: Time,
     /// Actions, in order.
     pub acts: Vec<Act>,
@@ -139,7 +139,7 @@ pub struct Users {
 struct Seat {
     stream: Stream,
     leaves: Time,
-    /// When the user has read the page; none while a page loads.
+    /// Time at which the user has read the page; none while a page loads.
     reads_until: Option<Time>,
     page: Page,
 }
@@ -159,10 +159,10 @@ struct Page {
 /// The state of a connection.
 #[derive(Clone, Debug, Default)]
 struct Connection {
-    /// When the current object was requested, and its size; none if the connection is idle.
+    /// Time at which the current object was requested, and its size; none if the connection is idle.
     asked: Option<(Time, Bytes)>,
     is_answered: bool,
-    /// When the request is repeated, and the present timeout.
+    /// Time at which the request is repeated, and the present timeout.
     again: Option<(Time, Span)>,
     /// Bytes of the connection at which the last requested object is complete.
     end: u64,

@@ -227,12 +227,12 @@ impl Scenario {
     }
 }
 
-/// How long a queue of the default size takes to empty at `rate`.
+/// Time that a queue of the default size takes to empty at `rate`.
 fn buffer_time(rate: Rate) -> Span {
     LinkLimit::new(None, rate).get().bytes().map_or(Span::ZERO, |bytes| rate.time_for(bytes))
 }
 
-/// As many windows of equal length as fit with at least `shortest`: begin and end of each.
+/// As many windows of equal length as fit with at least `shortest`: their starts and ends.
 fn windows(from: Time, to: Time, shortest: Span) -> impl Iterator<Item = [Time; 2]> {
     let whole = to.since(from);
     let count = (whole.as_nanos() / shortest.as_nanos().max(1)).max(u64::from(whole > Span::ZERO));

@@ -229,7 +229,7 @@ fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
 
 /// The common elements of two lists.
 struct Paired<'a, T> {
-    /// For each element of the new list, the one of the same name in the old one.
+    /// Elements of the old list with the same name, one for each element of the new list.
     both: Vec<Option<&'a T>>,
     /// Elements of the old list that the new one lacks, in order.
     gone: Vec<&'a T>,

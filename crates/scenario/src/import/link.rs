@@ -54,7 +54,7 @@ pub(super) enum Queue {
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Link {
-    /// Its source lines, as comments.
+    /// Source lines, as comments.
     pub sources: Vec<String>,
     pub rate: Option<Rate>,
     pub delay: Span,

@@ -19,9 +19,9 @@ enum Value {
     Seconds,
     /// No value: sets the key to this.
     Flag(&'static str),
-    /// Not supported here.
+    /// An option with a value, not supported here.
     Ignored,
-    /// Not supported here, a word without a value.
+    /// An option without a value, not supported here.
     Word,
 }
 

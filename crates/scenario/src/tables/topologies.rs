@@ -142,7 +142,7 @@ const FABRIC_LINK: &[Param] = &[
     optional("loss", LOSS, "Probability that a packet is lost on the wire; 0 if absent."),
     optional("watch", SWITCH, "Whether results show the queues over time; false if absent."),
 ];
-/// Their access links.
+/// Access links of fabrics.
 const FABRIC_ACCESS: &[Param] = &[
     optional(
         "rate",

@@ -84,11 +84,11 @@ const FOREIGN: Span = Span::from_millis(250);
 /// Full-size packets that may wait without lowering the rate.
 const PACKETS: u64 = 3;
 const FULL_SIZE: Bytes = Bytes::new(1_514);
-/// How long the record of bytes reaches back, and its resolution.
+/// Length of the record of bytes, and its resolution.
 const STEP: Span = Span::from_millis(10);
 const STEPS: usize = 256;
 
-/// Where the queue of the link is.
+/// Place of the queue of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
     /// Behind the shaper, which feeds it.
@@ -107,7 +107,7 @@ pub struct AutorateParams {
     /// The queueing delay above which the link is slower than the rate; two thirds of it before the shaper,
     /// where the queue takes longer to drain. Three full packets may wait in any case.
     pub threshold: Span,
-    /// Where that queue is.
+    /// Place of that queue.
     pub bottleneck: Bottleneck,
 }
 
@@ -116,7 +116,7 @@ pub struct AutorateParams {
 pub struct Answer {
     /// The number of the connection.
     pub connection: u32,
-    /// When the packet left the shaper.
+    /// Time at which the packet left the shaper.
     pub departed: Time,
     /// The time to the answer, or the time so far if there is none yet.
     pub took: Span,
@@ -137,7 +137,7 @@ pub struct Findings {
     pub lowered: u64,
     /// Reviews that raised it.
     pub raised: u64,
-    /// How often a queue was found not to be caused by this shaper.
+    /// Number of times that a queue was found not to be caused by this shaper.
     pub foreign: u64,
 }
 
@@ -148,9 +148,9 @@ pub struct Autorate {
     rate: Rate,
     moved: Moved,
     answers: Vec<Answer>,
-    /// When the last review was.
+    /// Time of the last review.
     begun: Time,
-    /// When to check whether a review is due.
+    /// Time to check whether a review is due.
     next: Time,
     growth: f64,
     /// Delay that is part of the path.
@@ -212,7 +212,7 @@ impl Autorate {
         self.rate
     }
 
-    /// Where the queue of the link is.
+    /// Place of the queue of the link.
     #[must_use]
     pub const fn bottleneck(&self) -> Bottleneck {
         self.params.bottleneck
@@ -240,7 +240,7 @@ impl Autorate {
         }
     }
 
-    /// When to call [`review`](Self::review) next.
+    /// Time to call [`review`](Self::review) next.
     #[must_use]
     pub const fn next_review(&self) -> Time {
         self.next
@@ -462,7 +462,7 @@ impl Queue {
 struct Moved {
     /// Times, and the bytes that had passed by then.
     steps: VecDeque<(Time, u64)>,
-    /// When the last bytes passed.
+    /// Time at which the last bytes passed.
     last: Time,
     total: u64,
 }

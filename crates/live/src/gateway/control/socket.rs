@@ -10,7 +10,7 @@ use super::ControlError;
 use crate::http;
 use crate::unix_socket;
 
-/// How long a client waits for its answer. Chosen: more than the time after which the gateway reports that a
+/// Time that a client waits for its answer. Chosen: more than the time after which the gateway reports that a
 /// reload was not applied.
 const TO_ANSWER: Duration = Duration::from_secs(20);
 /// Maximum of characters of a title in the name of its socket: sun_path has room for 108 bytes (unix(7)).

@@ -109,7 +109,7 @@ pub enum Denied {
 #[derive(Debug)]
 pub struct Guard {
     tries: u32,
-    /// When a try was last given back.
+    /// Time at which a try was last given back.
     since: Time,
 }
 

@@ -22,7 +22,7 @@ const MAX_KEPT: usize = MAX_CUSTOMERS + MAX_CUSTOMERS / 2;
 /// The customers of a direction.
 #[derive(Debug, Default)]
 pub(super) struct CustomerCourse {
-    /// By name.
+    /// Customers by name.
     kept: BTreeMap<Arc<str>, Kept>,
     /// The customers of the last second, the largest first.
     latest: Vec<Value>,

@@ -151,7 +151,7 @@ pub(super) struct Machine {
     pub passed: [(u64, u64); 2],
     /// Lines that the log took and refused.
     pub lines: (u64, u64),
-    /// How often each fault began.
+    /// Number of times that each fault began.
     pub count: BTreeMap<Fault, u64>,
     /// Faults that are switched off.
     without: Vec<Fault>,

@@ -201,7 +201,7 @@ impl Driven {
 
 /// Timers.
 impl Driven {
-    /// When to call [`act`](Self::act) next.
+    /// Time to call [`act`](Self::act) next.
     pub(super) fn next(&self) -> Time {
         if matches!(self.phase, Phase::Shut | Phase::Ended) {
             return Time::MAX;

@@ -38,13 +38,13 @@ struct Run {
     /// Connections by flow.
     members: Vec<Vec<u32>>,
     flows: Vec<FlowTotals>,
-    /// By flow: goodput, retransmissions and timeouts when the measured part began.
+    /// Goodput, retransmissions and timeouts by flow at the start of the measured part.
     baseline: Vec<Counts>,
     is_measuring: bool,
     /// CPU time of this thread when the measured part began.
     thread: Option<ThreadTime>,
     next_sample: Time,
-    /// When each connection is next due.
+    /// Times at which connections are next due.
     timers: TimerHeap,
     tools: Tools,
 }
