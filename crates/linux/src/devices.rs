@@ -24,7 +24,7 @@ pub trait Devices {
     /// As for [`Self::device`].
     fn device_at(&mut self, index: u32) -> Result<Device, NetlinkError>;
 
-    /// Which offloads of the device called `name` are on.
+    /// Reads which offloads of the device called `name` are on.
     ///
     /// # Errors
     /// As for [`Self::device`].

@@ -64,7 +64,7 @@ pub enum NetlinkError {
     Malformed {
         /// The request.
         doing: String,
-        /// What is wrong with the answer.
+        /// Problem of the answer.
         what: &'static str,
     },
     /// A name is not valid for a device.

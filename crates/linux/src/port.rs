@@ -214,7 +214,7 @@ impl Port {
             set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)
                 .map_err(fail("SO_RCVBUF"))?;
         }
-        // Before frames arrive.
+        // Set up the ring before frames arrive.
         let ring = size.and_then(|size| Ring::new(&socket, size).ok());
         bind(&socket, interface, libc::ETH_P_ALL as u16).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {

@@ -46,7 +46,7 @@ pub struct Bridge {
     delays: [Histogram; 2],
     /// Sees frames that go up; default: none.
     listener_gate: Option<ListenerGate>,
-    /// Which flows are real-rate, by direction.
+    /// Real-rate flows by direction.
     real_rate: [RealRate; 2],
     /// Settings that links must learn of the flow that came last.
     settings: VecDeque<(u32, FlowId, FlowSetting)>,

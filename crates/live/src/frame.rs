@@ -215,7 +215,7 @@ pub struct Parsed {
     /// The transport protocol, as far as disciplines distinguish it. Parsing never sets
     /// [`Protocol::Control`]: callers know which messages are those of routers.
     pub protocol: Protocol,
-    /// Which part of a packet the frame holds.
+    /// Part of a packet that the frame holds.
     pub fragment: Fragment,
     /// Offset of the transport header in the frame, if the frame holds any of it.
     pub transport_offset: Option<usize>,

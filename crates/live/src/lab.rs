@@ -245,7 +245,7 @@ fn run_here(
 ) -> Result<Option<Outcome>, LabError> {
     let (planned, numbers) = connections(scenario, seed);
     let mut network = Network::new(scenario, &planned)?;
-    // First, as it may fail.
+    // Open first: it may fail.
     let opened = extras.queues.map(|backend| backend.open(scenario, &numbers)).transpose();
     let failed = |ParamError { key, message }| LabError::QueueFailed(format!("{key}: {message}"));
     let (mut queues, health) = match opened.map_err(failed)? {

@@ -107,7 +107,7 @@ pub struct Shell {
     pub up: DirectionParams,
     /// Direction from the far end to the command.
     pub down: DirectionParams,
-    /// Which flows are real-rate; all others are greedy.
+    /// Real-rate flows; all others are greedy.
     pub real_rate: Vec<RuleConfig>,
     /// All random streams derive from it.
     pub seed: u64,
@@ -288,7 +288,7 @@ impl Shell {
     ) -> Result<Option<Running>, ShellError> {
         let Some(mut command) = self.far.take() else { return Ok(None) };
         addresses.set_environment(&mut command, self.depth, hosts.has_ipv6);
-        // Its own group: the terminal's keys are the command's.
+        // In its own group: the terminal's keys are for the command.
         let far = command::start(command, &hosts.far.namespace, Group::Own)?;
         let clock = Clock::start();
         while clock.now() < Time::ZERO + LISTEN_LIMIT {

@@ -42,7 +42,7 @@ pub(crate) struct Response {
 /// entitlement, and after which it gets 90 % on average for three seconds or more, until the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// That second began this long after the event.
+    /// The second began this long after the event.
     After(Span),
     /// There was no such second before the next event.
     Never,

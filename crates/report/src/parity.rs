@@ -438,7 +438,7 @@ mod tests {
             let parity = one_point(&[from_ref(sim)], from_ref(lab));
             assert_eq!(delay(&parity), [Agreement::NotComparable("few packets"); 2]);
             assert!(parity.holds());
-            // Its throughput is compared all the same.
+            // Throughput is still compared.
             assert_eq!(said(&parity, METRICS[0]), Agreement::Within);
         }
         // One run of several is enough: a mean without it would be biased.

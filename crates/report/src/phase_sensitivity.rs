@@ -138,7 +138,8 @@ fn by_chance(pairs: &[Pair]) -> Option<f64> {
     FisherSnedecor::new(count - 1.0, samples - count).ok().map(|law| law.sf(f))
 }
 
-/// Which of these tests are significant: the smallest p at `LEVEL` / m, the next at `LEVEL` / (m - 1), and so on until one fails.
+/// Returns which tests are significant: the smallest p at `LEVEL` / m, the next at `LEVEL` / (m - 1), and so
+/// on until one fails.
 ///
 /// S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6, 1979.
 fn holm(tests: &[Option<f64>]) -> Vec<bool> {

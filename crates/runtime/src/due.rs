@@ -87,8 +87,8 @@ pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
     Some(Dues { flows, events: events(scenario, &activity, begin) })
 }
 
-/// What the flows of a replication wanted over time; without `bins` sources whose rate varies want their mean
-/// rate.
+/// Demand of the flows of a replication over time; without `bins`, sources with a varying rate want their
+/// mean rate.
 fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<Vec<Phase>> {
     let (planned, numbers) = connections(scenario, outcome.seed);
     let of_flow = |(index, flow): (usize, &Flow)| {
@@ -297,7 +297,7 @@ mod tests {
         outcome.flows[1].earlier = vec![done(4, 3_000)];
         outcome.flows[2].completions = vec![done(12, 5_000)];
         let dues = dues(&it, &outcome).unwrap();
-        // Of 20 s: 2 alone, 5 with half, 8 alone, 5 with half.
+        // Time out of 20 s: 2 alone, 5 with half, 8 alone, 5 with half.
         assert_eq!(dues.flows[0].measured, Rate::from_kbit(9_000));
         let measured = |flow: usize| dues.flows[flow].measured;
         assert_eq!(

@@ -199,7 +199,7 @@ impl Scenario {
         rates
     }
 
-    /// What the source of the flow at this index sends within `seconds`.
+    /// Amount that the source of the flow at this index sends within `seconds`.
     fn sent(&self, at: usize, flow: &Flow, seconds: f64) -> Sent {
         let segment = flow.transport.segment();
         let changed = self.changes.iter().filter_map(|change| match change.to {
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!((one.writes, one.hops), (0.0, 60_000.0));
         let many = estimate(&flows(1_000));
         assert!((many.hops - 60_000.0).abs() < 1.0, "{many:?}");
-        // So many flows have no samples. Each of them with Linux TCP keeps state of outstanding packets.
+        // With this many flows none has samples. Each flow with Linux TCP keeps state of outstanding packets.
         let crowd = flows(4_000);
         let each = |text: &str| (estimate(text).memory - PROGRAM) / 4_000.0;
         let (reno, linux) = (each(&crowd), each(&crowd.replace("rfc", "linux")));

@@ -98,7 +98,7 @@ pub(crate) const MAX_RECORDS: usize = 10_000_000;
 pub struct FileError {
     /// The line, counting from 1; none if it concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong, and how to mend it.
+    /// The problem, and how to mend it.
     pub message: String,
 }
 

@@ -55,7 +55,7 @@ pub struct Scenario {
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Its position in [`Scenario::nodes`].
+    /// Position in [`Scenario::nodes`].
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -67,7 +67,7 @@ impl NodeId {
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// Its position in [`Scenario::links`].
+    /// Position in [`Scenario::links`].
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -259,13 +259,13 @@ pub struct FlowSettings {
     pub stream: Option<Box<str>>,
     /// The table of the file that it comes from.
     pub group: String,
-    /// Its class, for disciplines that distinguish classes.
+    /// Class, for disciplines that distinguish classes.
     pub class: FlowClass,
     /// The target of its queue while it is real-rate; none: the target of each discipline.
     pub target: Option<FillTarget>,
-    /// Its weight, if a discipline or the entitlement divides by weights.
+    /// Weight, if a discipline or the entitlement divides by weights.
     pub weight: Weight,
-    /// Its round-trip time without queueing, if disciplines divide by that; `None`: that of the network, see
+    /// Round-trip time without queueing, if disciplines divide by that; `None`: that of the network, see
     /// [`Scenario::base_rtt`].
     pub rtt: Option<Span>,
     /// The maximum time that its hosts take for a packet; `None`: the default, see [`Scenario::jitter`].

@@ -25,7 +25,7 @@ pub struct Problem {
     pub place: Place,
     /// The key, for example `link.bottleneck.rate`; empty if there is no key to name.
     pub path: String,
-    /// What is wrong and how to mend it.
+    /// The problem, and how to mend it.
     pub message: String,
 }
 

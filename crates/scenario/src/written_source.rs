@@ -92,7 +92,7 @@ impl<'f> WrittenSource<'f> {
             name if media_sources::is_personal(name) => {
                 let sizes = match &self.file {
                     Some(FromFile::Segments(sizes)) => Some(sizes),
-                    // It was refused before.
+                    // The file was refused before.
                     _ if name == "dash" && fields.item("file").is_some() => return None,
                     _ => None,
                 };

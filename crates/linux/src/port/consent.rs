@@ -29,7 +29,7 @@ const TAG: usize = 4;
 pub struct Progress {
     /// Frames that are done with.
     pub done: usize,
-    /// Those of them that the device sent.
+    /// Number of these that the device sent.
     pub sent: usize,
     /// The state of the frame that follows.
     pub end: End,
@@ -38,7 +38,7 @@ pub struct Progress {
 /// The state of the frame that follows those done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was not in the batch.
+    /// No frame follows in the batch.
     All,
     /// The device takes no more for now.
     Full,

@@ -217,7 +217,7 @@ fn receive(port: &mut Port, pool: &mut Pool) -> Vec<Vec<u8>> {
     came.into_iter().map(bytes).collect()
 }
 
-/// A ring for frames of so many bytes, of 1 MiB.
+/// A ring of 1 MiB for frames of at most `longest` bytes.
 const fn ring(longest: u64) -> Option<RingSize> {
     Some(RingSize { longest: Bytes::new(longest), memory: Bytes::new(1 << 20) })
 }

@@ -23,8 +23,8 @@ pub fn to_start() -> Result<(), String> {
     Err(format!("a gateway needs CAP_NET_ADMIN and CAP_NET_RAW: use sudo (missing: {})", names.join(", ")))
 }
 
-/// What must change so that the file can be read again with the remaining rights; none if it can be read.
-/// Root without CAP_DAC_OVERRIDE is subject to the permissions of files and folders (capabilities(7)).
+/// The change needed to read the file again with the remaining rights; none if it can be read. Root without
+/// CAP_DAC_OVERRIDE is subject to the permissions of files and folders (capabilities(7)).
 #[must_use]
 pub fn to_read_again(path: &Path) -> Option<String> {
     let error = File::open(path).err()?;

@@ -82,7 +82,7 @@ pub enum Holder {
     Rule,
 }
 
-/// What a flow has sent since `begun`.
+/// Bytes that a flow has sent since `begun`.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     begun: Time,

@@ -19,7 +19,7 @@ static LOST: Lost = Lost::new();
 pub(crate) struct Lost {
     /// All of them, since the start.
     all: AtomicU64,
-    /// Those that no line of the log has reported.
+    /// Losses that no line of the log has reported.
     unreported: AtomicU64,
 }
 

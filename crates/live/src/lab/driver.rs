@@ -164,7 +164,7 @@ pub enum DriverError {
     Connection {
         /// Index of the flow.
         flow: u32,
-        /// What is wrong with it.
+        /// Problem of the connection.
         what: &'static str,
     },
     /// The limit of descriptors is too low.

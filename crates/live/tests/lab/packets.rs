@@ -51,7 +51,7 @@ pub fn a_full_link_carries_its_rate_in_bytes_of_the_scenario() {
     assert!(fast.utilisation > 0.95 - patience(&outcome) / 2.0 && fast.utilisation < 1.001, "{fast:?}");
     let size = tcp.delivered.bytes.get() as f64 / tcp.delivered.packets.get() as f64;
     assert!(size > 1_550.0 && size <= 1_560.0, "{size}");
-    // Its queue of 370 ms empties if a thread stops for longer, and a twentieth of the data was retransmitted
+    // The queue of 370 ms empties if a thread stops for longer, and a twentieth of the data was retransmitted
     // or sent before.
     let (read, late) = goodput(&outcome, "tcp", 10.0 * 1_460.0 / 1_560.0);
     assert!((read - 1.0).abs() < 0.1 + late, "{read}");

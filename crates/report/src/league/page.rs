@@ -62,7 +62,7 @@ impl League {
         out + "</ol>\n"
     }
 
-    /// What selects rows, situations and quantities. It is hidden until the script runs.
+    /// Controls that select rows, situations and quantities, hidden until the script runs.
     fn filter(&self) -> String {
         let select = |label: &str, name: &str, options: String| {
             format!(
@@ -304,7 +304,7 @@ fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: boo
     format!("<td>{phases}{mean}{interval}</td>")
 }
 
-/// What a discipline is, by the first of its parts; empty if the catalogue does not have it.
+/// Family of a discipline, by the first of its parts; empty if the catalogue does not have it.
 fn family(entrant: &Entrant) -> &'static str {
     let first = entrant.name.split('+').next().unwrap_or_default();
     let role = Catalog::default().find(first).map(|entry| entry.role);

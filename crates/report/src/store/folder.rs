@@ -134,7 +134,7 @@ impl Staging {
     pub(super) fn publish(mut self, is_complete: bool) -> Result<PathBuf, WriteError> {
         let from = self.path();
         let fail = |error: io::Error| WriteError::io(&self.parent, &error);
-        // Its content is on the disk before it can be seen.
+        // The content is on the disk before it is visible.
         File::open(&from).and_then(|folder| folder.sync_all()).map_err(fail)?;
         let mut number = self.number;
         let path = loop {

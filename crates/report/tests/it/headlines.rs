@@ -42,7 +42,7 @@ fn shares_are_compared_beyond_their_intervals_alone() {
         apart.contains("of its entitlement with queue=drr, but 39 % with queue=fifo (4 seeds)."),
         "{apart}"
     );
-    // The same means, but between 0.1 and 0.7 from one replication to another.
+    // Equal means, but values between 0.1 and 0.7 in single replications.
     let alike = lead(&[got(&DRR, &[1_000, 300, 1_000, 300]), got(&FIFO, &[100, 700, 100, 700])], 4);
     let told = "The worst-off flow's share of its entitlement is not distinguishable between points: ";
     assert!(alike.starts_with(told) && alike.contains(" ± ") && alike.contains("(4 seeds)."), "{alike}");

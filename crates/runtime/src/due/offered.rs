@@ -31,7 +31,7 @@ impl Bins {
         Self { first: Time::ZERO + Span::from_nanos(before), length, stop: scenario.stop }
     }
 
-    /// What the connections of a flow want over time; their rate changes at these times.
+    /// Demand of the connections of a flow over time; their rate changes at `changes`.
     pub(super) fn phases(&self, members: &[Planned], changes: &[(Time, Rate)]) -> Vec<Phase> {
         let Some(start) = members.iter().map(|of| of.start).min() else { return Vec::new() };
         let stop = members.iter().map(|of| of.stop).max().map_or(self.stop, |stop| stop.min(self.stop));

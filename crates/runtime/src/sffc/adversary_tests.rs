@@ -262,7 +262,7 @@ fn a_flood_of_queries_moves_no_next_hop() {
 #[test]
 fn a_next_hop_that_fell_silent_makes_room() {
     let (mut up, _, _) = acquainted(None);
-    // Its last report came at 0.
+    // The last report of the next hop came at 0.
     assert!(!up.answers(ms(5_999), 3, 7));
     assert!(up.answers(ms(6_000), 3, 7));
     // A repeated query extends nothing: an old query, replayed again and again, holds a flow for only 6 s.

@@ -62,8 +62,8 @@ fn source_demand(source: &Source) -> Option<f64> {
         Source::Video(Video { fps, frames: Frames::Trace(frames), .. }) => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
         }
-        // It sends as fast as it can between requests, and pauses: the highest of its rates is its maximum on
-        // average.
+        // A player sends as fast as possible between requests, and pauses: the highest of its rates is its
+        // maximum on average.
         Source::Dash(dash) => dash.ladder.last().map(rate),
         Source::Voice(voice) => Some(bits(&voice.codec.packet()) / Codec::FRAME.as_secs_f64()),
         Source::Call(call) => Some(rate(&call.max)),

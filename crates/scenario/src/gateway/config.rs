@@ -239,7 +239,7 @@ pub struct Treatment {
     pub ack_tickets: Option<TicketRate>,
     /// The marker of its packets, or with `ack_tickets` of its acknowledgements.
     pub mark: Option<Written<MarkerParams>>,
-    /// Its round-trip time, if known.
+    /// Round-trip time, if known.
     pub rtt: Option<Span>,
     /// Name of its customer.
     pub customer: Option<String>,

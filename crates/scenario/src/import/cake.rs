@@ -163,7 +163,7 @@ impl Cake {
             "noatm" => self.framing = None,
             "atm" => self.framing = Some("atm"),
             "ptm" => self.framing = Some("ptm"),
-            // These are always so.
+            // Apportion always behaves like this.
             "split-gso" | "nonat" | "nowash" | "egress" | "no_ack_filter" => (),
             _ => return false,
         }

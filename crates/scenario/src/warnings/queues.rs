@@ -166,7 +166,7 @@ impl Standing<'_> {
         beyond.take(MOST_NAMED).collect()
     }
 
-    /// Its own rates that exceed that of the link for any packet size, and so limit nothing.
+    /// Rates of the queue itself that exceed the link's for any packet size, and so limit nothing.
     pub(crate) fn idle_rates(&self) -> impl Iterator<Item = String> {
         let shaper = self.queue.shaper.as_ref().map(|shaper| ("rate", "`shaper`", mbit(shaper.rate)));
         // A smaller packet has a larger charge relative to its size.

@@ -210,7 +210,7 @@ fn a_gateway_finds_customers_by_their_addresses() {
     assert_eq!(classes(&config.down.queue.params)[3], ("smith".to_owned(), 20.0, 50.0));
     let rates = config.plan_rates();
     assert!(rates.contains("\nsmith: down 20Mbit to 50Mbit, up 2Mbit to 10Mbit\n"), "{rates}");
-    // Its canonical text names the file and the direction in place of the classes, and loads back.
+    // The canonical text names the file and the direction in place of the classes, and loads back.
     let canonical = config.canonical();
     assert!(
         canonical.contains("plans = \"plans.csv\"\n") && canonical.contains("plans = \"up\""),
@@ -350,7 +350,8 @@ fn plans_that_cannot_be_kept_or_lower_what_customers_have_are_warned_of() {
     let folder = std::env::temp_dir().join(format!("apportion-plan-warnings-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let warnings = |plans: &str| gateway(&folder, plans, "").unwrap().warnings();
-    // Of 50 Mb/s smith would have 13.9 in proportion to 50, 80 and 50, and 5 is less; up it would have 10 of 26.67.
+    // In proportion to 50, 80 and 50 smith would get 13.9 of 50 Mb/s, and 5 is less; up it would get 10 of
+    // 26.67.
     let up = "plans: up_min is below the part in proportion to `up`, and lowers what is assured to `smith` (2Mbit in place of 10Mbit); leave \
               it empty where the part is to count, or raise it";
     assert_eq!(warnings(PLANS), [up]);

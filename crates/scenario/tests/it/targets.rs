@@ -66,7 +66,7 @@ fn a_rule_of_a_gateway_names_the_target_of_its_flows() {
     let config = gateway::load(gateway::EVERYTHING);
     assert_eq!(config.rules[0].gives.target, Some(FillTarget::Size(Bytes::new(4_096))));
     assert_eq!(config.rules[3].gives.target, Some(FillTarget::Delay(Span::from_millis(50))));
-    // It survives its canonical text, and a reload notices a change.
+    // The canonical text preserves the target, and a reload notices a change.
     let again = gateway::load(&config.canonical());
     assert_eq!(again, config);
     let changed = gateway::load(&gateway::EVERYTHING.replace("target = \"4KiB\"", "target_delay = \"9ms\""));

@@ -61,7 +61,7 @@ fn ramp_needs_a_real_rate_flow_over_its_link() {
     assert_eq!(warnings("40s", "ramp", ONE), [idle]);
     let film = "flow.film = { from = \"a\", to = \"b\", class = \"real_rate\" }\n";
     assert_eq!(warnings("40s", "ramp", film), [""; 0]);
-    // It may become one, and acknowledgements have the class of their flow.
+    // The flow may become real-rate, and acknowledgements have the class of their flow.
     let change = "[[change]]\nat = \"15s\"\nset = \"flow.one.class\"\nto = \"real_rate\"\n";
     assert_eq!(warnings("40s", "ramp", &format!("{ONE}{change}")), [""; 0]);
     let back = "flow.film = { from = \"b\", to = \"a\", class = \"real_rate\" }\n";

@@ -54,8 +54,8 @@ pub const GIVE_UP: Span = Span::from_secs(1);
 /// Time in which a queue should drain. Chosen: above the round trip after which a new rate takes effect, on
 /// most paths.
 const DRAIN: Span = Span::from_millis(200);
-/// The same where the queue is before the shaper: how much senders put into it depends on the departures and
-/// drops of the shaper.
+/// Time in which a queue before the shaper should drain: its growth depends on the departures and drops of
+/// the shaper.
 const DRAIN_BEFORE: Span = Span::from_millis(100);
 /// The lowest fraction of C that the rate takes while there is a queue.
 const DEEPEST: f64 = 0.4;

@@ -62,7 +62,7 @@ pub enum ControlError {
         title: String,
         /// The path of its socket.
         path: PathBuf,
-        /// What happened instead of an answer.
+        /// Event in place of an answer.
         why: String,
     },
     /// Signals or the wake-up descriptor cannot be opened.

@@ -375,7 +375,7 @@ fn the_largest_flows_their_entitlements_and_their_history_are_served() {
     let flows = up["flows"].as_array().unwrap();
     let rules: Vec<_> = flows.iter().map(|flow| flow["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, ["three", "one", "unmatched"], "{up:#}");
-    // Of 125 kB/s one flow wants 5; the others get 120 by 3:1.
+    // One flow wants 5 of 125 kB/s; the others get 120 by 3:1.
     for (flow, expected) in flows.iter().zip([90e3, 30e3, 5e3]) {
         let near = |key: &str, within: f64| {
             let value = flow[key].as_f64().unwrap();

@@ -37,7 +37,7 @@ pub(super) enum Fault {
     MadeAnew,
     Renamed,
     Down,
-    /// Its MTU changes, for good.
+    /// The device's MTU changes, for good.
     Mtu,
     /// Another program turns offloads on, for good.
     OffloadsOn,

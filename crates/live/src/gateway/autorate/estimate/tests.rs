@@ -33,7 +33,7 @@ struct Trial {
 struct Outcome {
     /// 95th percentile of the link's queueing delay, in the second half of each rate.
     p95: Span,
-    /// The same over all the time.
+    /// 95th percentile of the link's queueing delay over all the time.
     p95_of_all: Span,
     /// The used fraction of the link's rate, over all the time and in the second half of each rate.
     used: f64,
