@@ -12,20 +12,20 @@ pub trait Files {
     /// At most the first `most` bytes of a file; none if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// The file cannot be read.
     fn read(&self, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>>;
 
     /// Replaces a file atomically: it then holds either its old bytes or `bytes`. These are on the disk
     /// before this returns.
     ///
     /// # Errors
-    /// If they cannot be written; the file is unchanged then.
+    /// The bytes cannot be written; the file is unchanged then.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes a file, if it exists.
     ///
     /// # Errors
-    /// If it exists and cannot be removed.
+    /// The file exists and cannot be removed.
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 

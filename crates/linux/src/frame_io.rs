@@ -115,7 +115,7 @@ impl Ports {
     /// These ports, in the order of their numbers, with the time of `clock`.
     ///
     /// # Errors
-    /// If they cannot be polled.
+    /// The ports cannot be polled.
     pub fn new(clock: Clock, ports: Vec<Port>) -> Result<Self, Errno> {
         let (slots, others) = (Vec::with_capacity(ports.len()), Vec::new());
         let mut all = Self { clock, readiness: Readiness::new()?, slots, others };

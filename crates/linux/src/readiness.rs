@@ -50,7 +50,7 @@ impl Readiness {
     /// Stops polling `fd`, including its errors, which would end every wait.
     ///
     /// # Errors
-    /// If it was not added.
+    /// The descriptor was not added.
     pub fn remove(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         self.epoll.delete(fd)
     }

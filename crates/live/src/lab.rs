@@ -212,7 +212,7 @@ pub struct Extras<'a> {
 /// Like [`run`], with options.
 ///
 /// # Errors
-/// As [`run`], and if a queue cannot be carried out outside the engine.
+/// Like [`run`]; also if a queue cannot run outside the engine.
 pub fn run_with(
     scenario: &Scenario,
     seed: u64,

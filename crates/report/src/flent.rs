@@ -37,7 +37,7 @@ pub enum FlentError {
 /// of the run, at the end of each interval.
 ///
 /// # Errors
-/// If there is no such run or point, if it has no series, or if it cannot be read or written.
+/// There is no such run or point, the run has no series, or a file cannot be read or written.
 pub fn write(dir: &Path, point: Option<&str>, out: &mut dyn Write) -> Result<(), FlentError> {
     let run = load(dir)?;
     let label = only_point(&run, point)?;

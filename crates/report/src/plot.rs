@@ -98,7 +98,7 @@ impl Format {
     /// The format by the ending of a file's name.
     ///
     /// # Errors
-    /// If it is none of `.svg`, `.pdf` and `.csv`.
+    /// The extension is none of `.svg`, `.pdf` and `.csv`.
     pub fn of(path: &Path) -> Result<Self, PlotError> {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("svg") => Ok(Self::Svg),

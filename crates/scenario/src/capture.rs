@@ -35,7 +35,7 @@ impl Capture {
     /// header.
     ///
     /// # Errors
-    /// If it is no capture, holds no packet that can be replayed, or one larger than a packet can be.
+    /// The bytes are no capture, or hold no packet that can be replayed, or one larger than a packet can be.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let mut frames = Frames::default();
         let order = |magic| order_of(bytes, magic);

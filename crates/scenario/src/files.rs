@@ -29,7 +29,7 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a whole text file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`read_file`], or that it is not text.
+/// Like [`read_file`]; also if the file is not text.
 pub fn read_text_file(path: &Path, most: u64) -> io::Result<String> {
     text_of(read_up_to(path, most)?)
         .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, format!("it is {why}")))

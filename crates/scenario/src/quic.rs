@@ -104,7 +104,7 @@ impl QuicParams {
     /// Whether a QUIC can run with these values.
     ///
     /// # Errors
-    /// Why none can, with a parameter that has to change.
+    /// The reason why no QUIC can run with the parameters, with one that has to change.
     pub fn check(&self) -> Result<(), ParamError> {
         if !self.algorithm.entry().quic {
             let why = format!("is for TCP; QUIC has {}", words().collect::<Vec<_>>().join(", "));

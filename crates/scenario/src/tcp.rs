@@ -290,7 +290,7 @@ impl TcpParams {
     /// Whether a TCP can run with these values.
     ///
     /// # Errors
-    /// Why none can, with a parameter that has to change.
+    /// The reason why no TCP can run with the parameters, with one that has to change.
     pub fn check(&self) -> Result<(), ParamError> {
         check_sizes(self.segment, self.header, Bytes::new(self.window_bytes()))?;
         let algorithm = self.algorithm.entry();

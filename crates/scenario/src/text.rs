@@ -218,7 +218,7 @@ pub(crate) fn parse_override(text: &str) -> Item {
 /// Reads a value that stands by itself on a command line.
 ///
 /// # Errors
-/// Why it is not TOML.
+/// The reason why the text is not TOML.
 pub(crate) fn parse_value(text: &str) -> Result<Item, String> {
     let value = DeValue::parse(text)
         .map_err(|error| format!("not valid TOML: {}", error.message().trim().replace('\n', "; ")))?;

@@ -253,7 +253,7 @@ impl<'a> Segments<'a> {
     /// The segments of `frame` with `header` before it, none longer than `longest` bytes.
     ///
     /// # Errors
-    /// Why it cannot be cut.
+    /// The reason why the super-packet cannot be cut.
     pub fn new(header: &VnetHeader, frame: &'a [u8], longest: usize) -> Result<Self, Refusal> {
         let (kind, version) = Kind::of(header.gso_type).ok_or(Refusal::Kind)?;
         let layout = Layout::of(frame).ok_or(Refusal::Network)?;

@@ -85,7 +85,7 @@ impl FailOpen {
     /// start, the bypass is turned on again.
     ///
     /// # Errors
-    /// If it cannot be turned off: frames would cross twice.
+    /// The bypass cannot be turned off: frames would cross twice.
     pub fn take_over(config: &GatewayConfig, fail_open: bool) -> Result<Self, BypassError> {
         // Read before the bypass is turned off: if that fails at one interface, the other one's is turned on
         // again.

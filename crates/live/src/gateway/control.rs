@@ -533,7 +533,7 @@ impl Control {
 /// Checks the file of the token that changes from the page need, if the page can change anything.
 ///
 /// # Errors
-/// What is wrong with the file, and how to mend it.
+/// The problem with the file, and how to mend it.
 pub fn check_token(config: &GatewayConfig) -> Result<(), ControlError> {
     token_of(config).map(drop)
 }

@@ -82,7 +82,7 @@ impl InterfaceLock {
     /// Like [`take`](Self::take), without waiting for a gateway that ends.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// Like [`take`](Self::take).
     pub fn try_take(folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         Self::take_within(1, folder, interface)
     }

@@ -85,7 +85,7 @@ fn fit(device: &Device) -> Result<(), InterfaceError> {
 /// Both interfaces of `config`, inside and outside.
 ///
 /// # Errors
-/// All problems of both.
+/// All problems of both interfaces.
 pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     let mut netlink = Netlink::open().map_err(|error| vec![error.to_string()])?;
     let mut look = |key: &str, name: &str| {

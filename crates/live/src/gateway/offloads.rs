@@ -203,7 +203,7 @@ impl Changes {
 /// Returns the interfaces with their errors; none if there is nothing to restore.
 ///
 /// # Errors
-/// If that gateway runs, or the state file cannot be read.
+/// The gateway of this title runs, or the state file cannot be read.
 pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, RestoreError> {
     let mut netlink = Netlink::open()?;
     let mut restored = Vec::new();

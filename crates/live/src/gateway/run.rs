@@ -67,7 +67,7 @@ pub enum GatewayError {
 /// frames after the gateway ends ([`bypass`](super::bypass)).
 ///
 /// # Errors
-/// Why the gateway did not start, or ended.
+/// The reason why the gateway did not start, or stopped.
 pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
     log_panics();
     // The path as given: a symbolic link is followed each time that the file is read.

@@ -106,7 +106,7 @@ impl League {
     /// no pages.
     ///
     /// # Errors
-    /// If there is none, or it is damaged or of another version.
+    /// There is no league, or it is damaged or of another version.
     pub fn load(path: &Path) -> Result<Self, StoredError> {
         let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
         let fail = |cause: String| StoredError { path: path.clone(), cause };

@@ -335,7 +335,7 @@ fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), 
 /// The series of a run, for the first replication of each of these points.
 ///
 /// # Errors
-/// If they cannot be read.
+/// The series cannot be read.
 pub(crate) fn series(run: &StoredRun, points: &[&str]) -> Result<Vec<SeriesRow>, LoadError> {
     let (path, rows) = open_table::<SeriesRow>(&run.folder, &head(&run.folder)?)?;
     let mut found: Vec<SeriesRow> = Vec::new();
@@ -383,7 +383,7 @@ pub const TABLES: [&str; 9] = [
 /// Writes a table of a run, or of the last of the runs in a folder, as CSV.
 ///
 /// # Errors
-/// If there is no such run or table, or if it cannot be read or written.
+/// There is no such run or table, or the table cannot be read or written.
 pub fn export(dir: &Path, table: &str, out: &mut dyn Write) -> Result<(), ExportError> {
     let folder = &find(dir)?;
     let head = &head(folder)?;

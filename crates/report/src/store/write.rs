@@ -162,7 +162,7 @@ impl Folder {
     /// Writes a file, in folders that are created if needed.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
         let path = self.staging.path().join(name);
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -172,7 +172,7 @@ impl Folder {
     /// Writes a table as CSV and as Parquet.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The table cannot be written.
     pub fn table<R: Row>(&self, rows: &[R]) -> Result<(), WriteError> {
         let write = || {
             let mut table = TableFiles::create::<R>(&self.staging.path(), true)?;
@@ -185,7 +185,7 @@ impl Folder {
     /// Gives the folder its name, which is returned.
     ///
     /// # Errors
-    /// If it cannot be renamed; there is no folder then.
+    /// The folder cannot be renamed; there is no folder then.
     pub fn publish(self) -> Result<PathBuf, WriteError> {
         self.staging.publish(true)
     }

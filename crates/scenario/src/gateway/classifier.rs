@@ -62,7 +62,7 @@ impl Prefix {
     /// Reads an address or a prefix: `192.0.2.7`, `2001:db8::/32`; `key` names the value in messages.
     ///
     /// # Errors
-    /// Why it is neither.
+    /// The reason why the text is neither.
     pub fn read(text: &str, key: &str) -> Result<Self, ParamError> {
         let mend = "write for example \"192.168.1.0/24\"";
         let fail = || ParamError::new(key, format!("`{text}` is neither an address nor a prefix; {mend}"));

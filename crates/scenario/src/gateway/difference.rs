@@ -168,7 +168,7 @@ impl GatewayConfig {
     /// The changes from this configuration to `new`, for a running gateway.
     ///
     /// # Errors
-    /// All settings that cannot change while it runs.
+    /// All settings that cannot change while the gateway runs.
     pub fn difference(&self, new: &Self) -> Result<Difference, Vec<Pinned>> {
         let (before, after) = (self.sections(), new.sections());
         let mut changes = Vec::new();

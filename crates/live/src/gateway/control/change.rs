@@ -41,7 +41,7 @@ impl Change {
     /// Parses a body.
     ///
     /// # Errors
-    /// What is wrong with it, and how to mend it.
+    /// The problem with the change, and how to mend it.
     fn read(body: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|why| format!("the body is not JSON: {why}; {EXAMPLE}\n"))?;

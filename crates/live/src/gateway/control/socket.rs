@@ -35,7 +35,7 @@ pub fn socket_name(title: &str) -> String {
 /// Sends a request to the gateway of this title, whose socket is in one of `folders`.
 ///
 /// # Errors
-/// If none answers: the sockets that were tried, with their errors.
+/// No socket answers: the sockets that were tried, with their errors.
 pub fn request(
     folders: &[PathBuf],
     title: &str,

@@ -44,8 +44,8 @@ impl Token {
     /// Reads the file of a token.
     ///
     /// # Errors
-    /// If it cannot be read, if others can read it, or what is wrong with the token, and how to mend it. The
-    /// message does not contain the token.
+    /// The file cannot be read, others can read it, or the token is invalid, with how to mend it. The message
+    /// does not contain the token.
     pub fn read(path: &Path) -> Result<Self, ControlError> {
         const MAKE: &str = "openssl rand -hex 32";
         let place = path.display();
@@ -123,7 +123,7 @@ impl Guard {
     /// Checks the token in `Authorization` (RFC 6750 section 2.1).
     ///
     /// # Errors
-    /// Why it does not pass.
+    /// The reason for the refusal.
     pub fn check(&mut self, now: Time, token: &Token, authorization: Option<&str>) -> Result<(), Denied> {
         let said = authorization.and_then(|value| value.split_once(' '));
         let Some((_, said)) = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
