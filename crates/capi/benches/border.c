@@ -1,5 +1,5 @@
-// The C half of the bench `border`: prints the nanoseconds of one enqueue and one dequeue with a standing backlog.
-// Arguments: the text of the queue, how many of each.
+// The C half of the bench `border`: prints the nanoseconds of one enqueue and one dequeue with a standing
+// backlog. Arguments: the text of the queue, the number of rounds.
 
 #include "apportion.h"
 

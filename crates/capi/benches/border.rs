@@ -1,8 +1,9 @@
-//! What the border to C costs: nanoseconds of one enqueue and one dequeue from a C program, against those of
+//! The cost of the border to C: nanoseconds of one enqueue and one dequeue from a C program, compared with
 //! the same calls from Rust, with a standing backlog of 2000 packets of 1000 flows.
 //!
 //! Two programs take turns: `border.c`, compiled here with `cc -O2` and linked with the static library, and
-//! this one with `--rust`. Each figure is the least of all turns; both must forward the same packets.
+//! this one with `--rust`. Each figure is the minimum of all turns; both programs must forward the same
+//! packets.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -15,7 +16,7 @@ use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
 
-/// From the cheapest on.
+/// The queues measured, from the cheapest on.
 const QUEUES: [&str; 6] = [
     "{ kind = 'fifo', limit = '1000000p' }",
     "{ kind = 'drr', limit = '1000000p' }",
@@ -27,7 +28,8 @@ const QUEUES: [&str; 6] = [
 const ROUNDS: u64 = 2_000_000;
 const TURNS: usize = 7;
 
-/// What a program in Rust would hand to a queue: as much as [`apportion_capi::Packet`] says.
+/// The packet that a program in Rust would hand to a queue, with the same fields as
+/// [`apportion_capi::Packet`].
 #[derive(Clone, Copy)]
 struct Held {
     handle: u64,
@@ -83,7 +85,7 @@ impl Sink<Held> for Discard {
     fn marked(&mut self, _: Time, _: &Held) {}
 }
 
-/// The loop of `border.c`.
+/// The same loop as in `border.c`.
 #[expect(clippy::disallowed_methods, reason = "a bench measures time")]
 fn in_rust(text: &str, rounds: u64) {
     const PACKETS: u32 = 1 << 14;
@@ -118,8 +120,9 @@ fn in_rust(text: &str, rounds: u64) {
     println!("{:.3} {sum}", start.elapsed().as_nanos() as f64 / rounds as f64);
 }
 
-/// Compiles the C half against the static library alone, built as the document says and as packages are: with the profile
-/// `dist`, from which that of benches inherits. A build of the profile `bench` would leave no library.
+/// Compiles the C half against the static library alone, built as the documentation describes and as packages
+/// are: with the profile `dist`, from which the profile of benches inherits. A build with the profile `bench`
+/// would leave no library.
 fn c_program(this: &Path) -> PathBuf {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("border");

@@ -9,47 +9,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Why a packet was dropped.
+// The reason for a drop.
 typedef enum apportion_drop_reason {
-    // A random or timed signal of congestion, before the buffer was full.
+    // An early congestion signal, random or timed, before the buffer was full.
     APPORTION_DROP_REASON_EARLY,
-    // A threshold that admits nothing above it.
+    // The queue exceeded a threshold above which every packet is dropped.
     APPORTION_DROP_REASON_FORCED,
-    // The buffer was full and this was the arriving packet.
+    // The buffer was full when this packet arrived.
     APPORTION_DROP_REASON_OVERFLOW,
-    // A rule about this flow or class, whatever the state of the buffer.
+    // A rule about the flow or class, independent of the state of the buffer.
     APPORTION_DROP_REASON_POLICY,
     // Removed from the buffer to make room for another packet.
     APPORTION_DROP_REASON_PUSH_OUT,
 } apportion_drop_reason;
 
-// What a call returns: zero, a positive answer, or a negative error. After an error nothing has changed.
+// The result of a call: zero, a positive answer, or a negative error. A call that fails changes nothing.
 typedef enum apportion_status {
-    // Done.
+    // The call succeeded.
     APPORTION_STATUS_OK = 0,
     // There is no packet to send now, or no time to wait for.
     APPORTION_STATUS_NONE = 1,
-    // The discipline has no use for this setting.
+    // The discipline does not use this setting.
     APPORTION_STATUS_UNUSED = 2,
     // A pointer is null.
     APPORTION_STATUS_ERROR_NULL = -1,
     // The call came from a callback of the same queue.
     APPORTION_STATUS_ERROR_BUSY = -2,
-    // `now` is earlier than in a call before, or than the start.
+    // `now` is earlier than in a previous call, or than the start.
     APPORTION_STATUS_ERROR_TIME = -3,
     // The size of the packet is zero or above 65535.
     APPORTION_STATUS_ERROR_SIZE = -4,
-    // A code of the packet or of the call is not one of its enumeration, or the label has more than 17 bits.
+    // A code of the packet or of the call is not in its enumeration, or the label has more than 17 bits.
     APPORTION_STATUS_ERROR_CODE = -5,
-    // A weight is not above zero or not finite, or a limit is zero.
+    // A weight is not positive or not finite, or a limit is zero.
     APPORTION_STATUS_ERROR_VALUE = -6,
-    // A defect of the library: this queue panicked, now or in an earlier call. It can only be destroyed.
+    // A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed.
     APPORTION_STATUS_ERROR_PANICKED = -7,
 } apportion_status;
 
-// The ECN field of an IP header (RFC 3168 section 5), as it is there.
+// The ECN field of an IP header (RFC 3168 section 5), with the values it has there.
 typedef enum apportion_ecn {
-    // Not ECN-capable: such packets are dropped and never marked.
+    // Not ECN-capable: the packet is dropped and never marked.
     APPORTION_ECN_NOT_ECT = 0,
     // ECN-capable, codepoint ECT(1).
     APPORTION_ECN_ECT1 = 1,
@@ -59,19 +59,19 @@ typedef enum apportion_ecn {
     APPORTION_ECN_CE = 3,
 } apportion_ecn;
 
-// What a packet says it carries.
+// The protocol that a packet carries.
 typedef enum apportion_protocol {
-    // UDP and whatever else carries data without regard for congestion.
+    // UDP and any other data traffic without congestion control.
     APPORTION_PROTOCOL_UDP = 0,
     // TCP.
     APPORTION_PROTOCOL_TCP = 1,
-    // Messages between routers.
+    // Routing protocol messages.
     APPORTION_PROTOCOL_CONTROL = 2,
 } apportion_protocol;
 
 // The drop precedence that a marker gave a packet (RFC 2697 section 1).
 typedef enum apportion_colour {
-    // No marker has seen it. Treated as out of profile.
+    // No marker has seen the packet. Treated as out of profile.
     APPORTION_COLOUR_UNMARKED = 0,
     // In profile.
     APPORTION_COLOUR_GREEN = 1,
@@ -81,102 +81,104 @@ typedef enum apportion_colour {
     APPORTION_COLOUR_RED = 3,
 } apportion_colour;
 
-// What the label of a packet says. A packet has at most one.
+// The kind of a packet's label. A packet has at most one label.
 typedef enum apportion_label_kind {
-    // There is none.
+    // No label.
     APPORTION_LABEL_KIND_NONE = 0,
     // Tickets of the packet.
     APPORTION_LABEL_KIND_TICKETS = 1,
-    // Tickets on an acknowledgement, about the data that it acknowledges.
+    // Tickets on an ACK, for the data that it acknowledges.
     APPORTION_LABEL_KIND_ACK_TICKETS = 2,
-    // The rate of its flow in bits per second, for a weight of 1.
+    // The rate of the flow in bits per second, for a weight of 1.
     APPORTION_LABEL_KIND_RATE = 3,
 } apportion_label_kind;
 
-// A queue discipline in front of one link.
+// A queue discipline for one link.
 typedef struct apportion_queue apportion_queue;
 
-// What a discipline knows of a packet, and a handle by which the caller knows it again.
+// The fields of a packet that a discipline reads, and a handle by which the caller recognizes the packet.
 //
-// All zero but `size` is an ordinary datagram of flow 0.
+// A packet with all fields zero except `size` is an ordinary datagram of flow 0.
 typedef struct apportion_packet {
-    // The caller's: a number or a pointer. It comes back unchanged.
+    // The caller's handle: a number or a pointer. The queue returns it unchanged.
     uint64_t handle;
-    // The flow, numbered by the caller. Disciplines keep tables up to the largest number seen, and apart at
-    // most 2^20 flows: numbers should be dense and small.
+    // The flow, numbered by the caller. Disciplines keep tables up to the largest number seen, and
+    // distinguish at most 2^20 flows: numbers should be dense and small.
     uint32_t flow;
-    // Bytes on the wire, headers included: 1 to 65535.
+    // Size on the wire in bytes, including headers: 1 to 65535.
     uint32_t size;
-    // The label, as `apportion_label_code` makes it; without meaning if `label_kind` is
+    // The label, as encoded by `apportion_label_code`; ignored if `label_kind` is
     // `APPORTION_LABEL_KIND_NONE`.
     uint32_t label;
-    // An `apportion_ecn`. A queue that marks the packet sets it to `APPORTION_ECN_CE`.
+    // The ECN codepoint, an `apportion_ecn`. A queue that marks the packet sets it to `APPORTION_ECN_CE`.
     uint8_t ecn;
-    // An `apportion_protocol`.
+    // The protocol, an `apportion_protocol`.
     uint8_t protocol;
-    // An `apportion_colour`.
+    // The drop precedence, an `apportion_colour`.
     uint8_t colour;
-    // An `apportion_label_kind`.
+    // The kind of the label, an `apportion_label_kind`.
     uint8_t label_kind;
 } apportion_packet;
 
-// A flow needs a rate that the link cannot give it.
+// A report that a flow needs a rate that the link cannot give it.
 typedef struct apportion_overload {
     // The flow.
     uint32_t flow;
-    // Whether an overload reported before has ended.
+    // Whether an overload that was reported before has ended.
     bool is_over;
-    // What the flow seems to need, in bits per second.
+    // The rate that the flow seems to need, in bits per second.
     uint64_t wanted;
-    // What it has, in bits per second.
+    // The rate that the flow gets, in bits per second.
     uint64_t granted;
 } apportion_overload;
 
-// Functions of the caller that learn what a queue does to packets. Each may be null. They must return
-// normally (no exception, no `longjmp`), and calls for the same queue from within are refused.
+// Functions of the caller that are told what a queue does to packets. Each may be null. They must return
+// normally (no exception, no `longjmp`), and their calls to the same queue are refused.
 typedef struct apportion_events {
-    // Handed to each of them.
+    // The first argument of each function.
     void *context;
-    // The packet was dropped; the queue has forgotten it. It may be one that the present call brought, or
-    // another one.
+    // The packet was dropped, and the queue no longer knows it. It may be the packet that the current call
+    // enqueues, or another one.
     void (*dropped)(void *context,
                     uint64_t now,
                     const struct apportion_packet *packet,
                     enum apportion_drop_reason reason);
-    // The packet was marked "congestion experienced" and goes on.
+    // The packet was marked "congestion experienced" and stays in the queue or is sent.
     void (*marked)(void *context, uint64_t now, const struct apportion_packet *packet);
-    // The link cannot carry what a flow needs, or can again (RAMP).
+    // The link cannot carry the rate that a flow needs, or can again (RAMP).
     void (*overload)(void *context, uint64_t now, const struct apportion_overload *overload);
 } apportion_events;
 
-// What a queue is and where it stands. All zero but `queue` and `link_rate` is a good start.
+// The configuration of a queue and its environment. All fields may be zero except `queue` and `link_rate`.
 typedef struct apportion_config {
-    // The discipline, as a scenario has it for the queue of a link: a name such as `fq_codel`, or a table
-    // such as `{ kind = "drr", limit = "110p" }`. UTF-8.
+    // The discipline, as in a scenario's `queue` of a link: a name such as `fq_codel`, or a table such as
+    // `{ kind = "drr", limit = "110p" }`. UTF-8.
     const char *queue;
-    // The rate of the link behind it, in bits per second; above zero.
+    // The rate of the link, in bits per second; above zero.
     uint64_t link_rate;
     // Seed of the discipline's random decisions.
     uint64_t seed;
-    // Name of the discipline's random stream: queues with one seed and different names decide independently.
-    // UTF-8. Null: `queue`. The simulator calls that of link `l` `link.l.queue`.
+    // Name of the discipline's random stream: queues with the same seed and different names make independent
+    // random decisions. UTF-8. Null: `queue`. The simulator names the stream of link `l` `link.l.queue`.
     const char *name;
-    // What the caller's clock shows now, in nanoseconds. Disciplines that act by the clock count from here.
+    // The present time of the caller's clock, in nanoseconds. Disciplines that act by the clock count from
+    // this time.
     uint64_t start;
-    // The weights of customers 1, 2 and so on, for disciplines that divide among customers. Customer 0 has
-    // all flows that are given to no other, and weight 1. Null if there are none.
+    // The weights of customers 1, 2 and so on, for disciplines that divide the link among customers.
+    // Customer 0 has weight 1 and owns all flows that are not assigned to another customer. Null if there
+    // are no others.
     const double *customer_weights;
-    // How many there are.
+    // The length of `customer_weights`.
     size_t customers;
-    // Where to report what happens to packets.
+    // The functions that are told of drops, marks and overload.
     struct apportion_events events;
 } apportion_config;
 
-// What a queue holds.
+// The backlog of a queue.
 typedef struct apportion_backlog {
-    // Packets, with those that are held back.
+    // Number of packets, including those that are held back.
     uint64_t packets;
-    // Their bytes on the wire.
+    // Bytes of these packets on the wire.
     uint64_t bytes;
 } apportion_backlog;
 
@@ -184,92 +186,96 @@ typedef struct apportion_backlog {
 extern "C" {
 #endif // __cplusplus
 
-// What `status` means, as text in English, which is never freed.
+// Returns the meaning of `status` as a text in English. The text is static: do not free it.
 const char *apportion_status_text(int status);
 
-// The code of the 17-bit label nearest to `value`: tickets, or bits per second. 0 for what is negative or
-// not a number.
+// Returns the code of the 17-bit label nearest to `value`: tickets, or bits per second. Returns 0 if `value`
+// is negative or not a number.
 uint32_t apportion_label_code(double value);
 
-// What the label with this code says: tickets, or bits per second. Bits above the 17th are ignored.
+// Returns the value of the label with this code: tickets, or bits per second. Bits above the 17th are
+// ignored.
 double apportion_label_value(uint32_t code);
 
-// Creates the queue that `config` describes, empty.
+// Creates an empty queue from `config`.
 //
-// Returns null if that is wrong, and writes why into `error`: one line of UTF-8, cut to `error_size` bytes
-// with the final zero. `error` may be null. Nothing that `config` points to is kept, but `events.context`.
+// Returns null if `config` is invalid, and writes the reason into `error`: one line of UTF-8, cut to
+// `error_size` bytes including the final zero. `error` may be null. The queue keeps no pointer of `config`
+// except `events.context`.
 //
 // # Safety
-// `config` is null or points to an `apportion_config` whose strings end with a zero and whose `customer_weights` has
-// `customers` numbers; `error` is null or has room for `error_size` bytes.
+// `config` is null or points to an `apportion_config` whose strings end with a zero and whose
+// `customer_weights` has `customers` numbers; `error` is null or has room for `error_size` bytes.
 struct apportion_queue *apportion_queue_new(const struct apportion_config *config,
                                             char *error,
                                             size_t error_size);
 
-// Destroys `queue`. The packets in it are forgotten: drain it first if their handles own something.
-// Nothing happens if it is null.
+// Destroys `queue` and forgets the packets in it: drain the queue first if their handles own something. Does
+// nothing if `queue` is null.
 //
 // # Safety
-// `queue` is null, or from `apportion_queue_new` and not destroyed; no other thread is in a call for it.
+// `queue` is null, or comes from `apportion_queue_new` and is not destroyed; no other thread is in a call
+// for it.
 enum apportion_status apportion_queue_destroy(struct apportion_queue *queue);
 
-// Gives `packet` to the queue at `now`. The queue may drop it, or others, and reports that to `dropped`
-// before it returns: `APPORTION_STATUS_OK` says that the queue took it over, not that it holds it.
+// Enqueues `packet` at `now`. The queue may drop this packet or others, and reports drops to `dropped`
+// before the function returns: `APPORTION_STATUS_OK` means that the queue took the packet over, not that it
+// holds it.
 //
 // # Safety
-// As of `apportion_queue_destroy`; `packet` is null or points to a packet.
+// As for `apportion_queue_destroy`; `packet` is null or points to a packet.
 enum apportion_status apportion_queue_enqueue(struct apportion_queue *queue,
                                               uint64_t now,
                                               const struct apportion_packet *packet);
 
-// Writes the next packet to transmit at `now` into `packet`. It may drop some first.
+// Dequeues the next packet to transmit at `now` into `packet`. The queue may drop packets first.
 //
-// `APPORTION_STATUS_NONE` if there is none now: the queue is empty, or holds packets back, and then
-// `apportion_queue_next_wakeup` says until when. A link that finishes a transmission should always ask once
-// more, or disciplines such as RED do not see that it is idle.
+// Returns `APPORTION_STATUS_NONE` if there is no packet now: the queue is empty, or it holds packets back
+// until the time that `apportion_queue_next_wakeup` returns. After the last transmission, a link should call
+// this function once more: disciplines such as RED detect by it that the link is idle.
 //
 // # Safety
-// As of `apportion_queue_destroy`; `packet` is null or has room for a packet.
+// As for `apportion_queue_destroy`; `packet` is null or has room for a packet.
 enum apportion_status apportion_queue_dequeue(struct apportion_queue *queue,
                                               uint64_t now,
                                               struct apportion_packet *packet);
 
-// Writes the next packet into `packet`, whatever policy and shaper would say: to empty a queue that is to be
-// destroyed or replaced. `APPORTION_STATUS_NONE` if there is none.
+// Dequeues the next packet into `packet` without regard to policy and shaper, to empty a queue that is to be
+// destroyed or replaced. Returns `APPORTION_STATUS_NONE` if the queue is empty.
 //
 // # Safety
-// As of `apportion_queue_dequeue`.
+// As for `apportion_queue_dequeue`.
 enum apportion_status apportion_queue_drain(struct apportion_queue *queue,
                                             uint64_t now,
                                             struct apportion_packet *packet);
 
-// Writes into `at` the earliest time at which a `dequeue` that found nothing can succeed without a further
-// `enqueue`. `APPORTION_STATUS_NONE` unless the queue holds packets back.
+// Writes into `at` the earliest time at which a dequeue that found no packet can succeed without a further
+// enqueue. Returns `APPORTION_STATUS_NONE` unless the queue holds packets back.
 //
 // # Safety
-// As of `apportion_queue_destroy`; `at` is null or has room for a number.
+// As for `apportion_queue_destroy`; `at` is null or has room for a number.
 enum apportion_status apportion_queue_next_wakeup(const struct apportion_queue *queue, uint64_t *at);
 
-// Writes into `backlog` what the queue holds.
+// Writes the backlog of the queue into `backlog`.
 //
 // # Safety
-// As of `apportion_queue_destroy`; `backlog` is null or has room for one.
+// As for `apportion_queue_destroy`; `backlog` is null or has room for an `apportion_backlog`.
 enum apportion_status apportion_queue_backlog(const struct apportion_queue *queue,
                                               struct apportion_backlog *backlog);
 
-// Calls `show` with the numbers that the discipline keeps about itself, under the names that results of the
-// simulator have for them. A name is a string that lives until `show` returns.
+// Calls `show` with each statistic that the discipline keeps, under the name that it has in results of the
+// simulator. A name is a string that lives until `show` returns.
 //
 // # Safety
-// As of `apportion_queue_destroy`; `show` may be called with `context` and returns normally.
+// As for `apportion_queue_destroy`; `show` may be called with `context` and returns normally.
 enum apportion_status apportion_queue_statistics(const struct apportion_queue *queue,
                                                  void *context,
                                                  void (*show)(void *context, const char *name, double value));
 
-// As `apportion_queue_statistics`, with the numbers that the discipline keeps about flows.
+// Calls `show` with each statistic that the discipline keeps per flow, as `apportion_queue_statistics` does.
 //
 // # Safety
-// As of `apportion_queue_statistics`.
+// As for `apportion_queue_statistics`.
 enum apportion_status apportion_queue_flow_statistics(const struct apportion_queue *queue,
                                                       void *context,
                                                       void (*show)(void *context,
@@ -277,83 +283,83 @@ enum apportion_status apportion_queue_flow_statistics(const struct apportion_que
                                                                    const char *name,
                                                                    double value));
 
-// The rate of the link from `now` on, in bits per second. Zero: the link sends nothing at present.
+// Sets the rate of the link from `now` on, in bits per second. Zero: the link is down at present.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_link_rate(struct apportion_queue *queue,
                                                     uint64_t now,
                                                     uint64_t rate);
 
-// The rate of the shaper from `now` on, in bits per second. Unused if there is none.
+// Sets the rate of the shaper from `now` on, in bits per second. Unused without a shaper.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_shaper_rate(struct apportion_queue *queue,
                                                       uint64_t now,
                                                       uint64_t rate);
 
-// The size of the buffer from now on, in packets. A fuller buffer drains, or is pushed out by the next
-// arrivals.
+// Sets the limit of the buffer, in packets. A buffer above the new limit drains, or later arrivals push
+// packets out.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_limit_packets(struct apportion_queue *queue, uint64_t packets);
 
-// The size of the buffer from now on, in bytes. A fuller buffer drains, or is pushed out by the next
-// arrivals.
+// Sets the limit of the buffer, in bytes. A buffer above the new limit drains, or later arrivals push
+// packets out.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_limit_bytes(struct apportion_queue *queue, uint64_t bytes);
 
-// The weight of a flow from its next turn on. Default: 1. Unused by disciplines that know no weights.
+// Sets the weight of a flow from its next turn on. Default: 1. Unused by disciplines without weights.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_weight(struct apportion_queue *queue, uint32_t flow, double weight);
 
-// What a flow is guaranteed from its next packet on, in bits per second, with its round-trip time without
-// queueing in nanoseconds. Default: nothing. Unused by disciplines that know no guarantees.
+// Sets the guaranteed rate of a flow from its next packet on, in bits per second, and its round-trip time
+// without queueing, in nanoseconds. Default: no guarantee. Unused by disciplines without guarantees.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_guarantee(struct apportion_queue *queue,
                                                     uint32_t flow,
                                                     uint64_t rate,
                                                     uint64_t rtt);
 
-// The round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
-// disciplines that do not go by it.
+// Sets the round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
+// disciplines that do not use round-trip times.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_rtt(struct apportion_queue *queue, uint32_t flow, uint64_t rtt);
 
-// The hosts at the ends of a flow from its next packet on: small numbers, those of sources and of destinations apart.
-// Default: 0 at both ends. Unused by queues without `isolate`.
+// Sets the source and destination hosts of a flow from its next packet on. Sources and destinations are
+// numbered separately, with small numbers. Default: 0 at both ends. Unused by queues without `isolate`.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_hosts(struct apportion_queue *queue,
                                                 uint32_t flow,
                                                 uint32_t source,
                                                 uint32_t destination);
 
-// The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by
-// disciplines that do not divide among customers.
+// Sets the customer of a flow from its next packet on. Default: 0. Unused by disciplines that do not divide
+// the link among customers.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_customer(struct apportion_queue *queue,
                                                    uint32_t flow,
                                                    uint32_t customer);
 
-// The class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines that
-// know no classes. What the queue held back may be ready after it: ask again.
+// Sets the class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines
+// without classes. Packets that the queue held back may become ready: dequeue again afterwards.
 //
 // # Safety
-// As of `apportion_queue_destroy`.
+// As for `apportion_queue_destroy`.
 enum apportion_status apportion_queue_set_class(struct apportion_queue *queue,
                                                 uint64_t now,
                                                 uint32_t flow,

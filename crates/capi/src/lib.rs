@@ -1,11 +1,12 @@
 //! The queue disciplines of Apportion for programs in C and in languages that call C.
 //!
-//! `include/apportion.h` is made from this crate by cbindgen; `docs/c-interface.md` explains it and has an
-//! example. A queue is created from the text that a scenario has for the queue of a link, and is driven by
-//! the caller, who owns the clock, the packets and the link.
+//! cbindgen generates `include/apportion.h` from this crate; `docs/c-interface.md` explains the header with
+//! an example. A queue is created from the same text that a scenario gives for the queue of a link. The
+//! caller drives it and owns the clock, the packets and the link.
 //!
 //! Rules at the border:
-//! - Time and randomness are arguments: nanoseconds of the caller's clock, which never go back, and a seed.
+//! - Time and randomness are arguments: nanoseconds of the caller's clock, which must not go back, and a
+//!   seed.
 //! - The queue keeps copies of [`Packet`], 24 bytes each, and never looks behind [`Packet::handle`].
 //! - A null pointer, a value out of range, a time that goes back and a call from inside a callback of the
 //!   same queue are refused with a [`Status`] and change nothing.
@@ -16,10 +17,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`packet`] | a packet as C has it and as disciplines see it |
+//! | [`packet`] | packets as C passes them and as disciplines see them |
 //! | [`queue`] | creation, enqueue, dequeue, wake-ups, statistics, destruction |
 //! | [`settings`] | changes while packets wait |
-//! | [`status`] | what calls return |
+//! | [`status`] | return values of calls |
 
 #![expect(unsafe_code, reason = "pointers come from C; each use of one says why it is sound")]
 #![warn(missing_docs)]

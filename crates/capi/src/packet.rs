@@ -1,4 +1,4 @@
-//! A packet as C has it and as disciplines see it.
+//! Packets as C passes them and as disciplines see them.
 
 use std::mem::offset_of;
 use std::num::NonZeroU32;
@@ -10,37 +10,37 @@ use apportion_core::units::Bytes;
 
 use crate::status::Status;
 
-/// What a discipline knows of a packet, and a handle by which the caller knows it again.
+/// The fields of a packet that a discipline reads, and a handle by which the caller recognizes the packet.
 ///
-/// All zero but `size` is an ordinary datagram of flow 0.
+/// A packet with all fields zero except `size` is an ordinary datagram of flow 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Packet {
-    /// The caller's: a number or a pointer. It comes back unchanged.
+    /// The caller's handle: a number or a pointer. The queue returns it unchanged.
     pub handle: u64,
-    /// The flow, numbered by the caller. Disciplines keep tables up to the largest number seen, and apart at
-    /// most 2^20 flows: numbers should be dense and small.
+    /// The flow, numbered by the caller. Disciplines keep tables up to the largest number seen, and
+    /// distinguish at most 2^20 flows: numbers should be dense and small.
     pub flow: u32,
-    /// Bytes on the wire, headers included: 1 to 65535.
+    /// Size on the wire in bytes, including headers: 1 to 65535.
     pub size: u32,
-    /// The label, as `apportion_label_code` makes it; without meaning if `label_kind` is
+    /// The label, as encoded by `apportion_label_code`; ignored if `label_kind` is
     /// `APPORTION_LABEL_KIND_NONE`.
     pub label: u32,
-    /// An `apportion_ecn`. A queue that marks the packet sets it to `APPORTION_ECN_CE`.
+    /// The ECN codepoint, an `apportion_ecn`. A queue that marks the packet sets it to `APPORTION_ECN_CE`.
     pub ecn: u8,
-    /// An `apportion_protocol`.
+    /// The protocol, an `apportion_protocol`.
     pub protocol: u8,
-    /// An `apportion_colour`.
+    /// The drop precedence, an `apportion_colour`.
     pub colour: u8,
-    /// An `apportion_label_kind`.
+    /// The kind of the label, an `apportion_label_kind`.
     pub label_kind: u8,
 }
 
-/// The ECN field of an IP header (RFC 3168 section 5), as it is there.
+/// The ECN field of an IP header (RFC 3168 section 5), with the values it has there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Ecn {
-    /// Not ECN-capable: such packets are dropped and never marked.
+    /// Not ECN-capable: the packet is dropped and never marked.
     NotEct = 0,
     /// ECN-capable, codepoint ECT(1).
     Ect1 = 1,
@@ -50,15 +50,15 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What a packet says it carries.
+/// The protocol that a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Protocol {
-    /// UDP and whatever else carries data without regard for congestion.
+    /// UDP and any other data traffic without congestion control.
     Udp = 0,
     /// TCP.
     Tcp = 1,
-    /// Messages between routers.
+    /// Routing protocol messages.
     Control = 2,
 }
 
@@ -66,7 +66,7 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Colour {
-    /// No marker has seen it. Treated as out of profile.
+    /// No marker has seen the packet. Treated as out of profile.
     Unmarked = 0,
     /// In profile.
     Green = 1,
@@ -76,52 +76,53 @@ pub enum Colour {
     Red = 3,
 }
 
-/// What the label of a packet says. A packet has at most one.
+/// The kind of a packet's label. A packet has at most one label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum LabelKind {
-    /// There is none.
+    /// No label.
     None = 0,
     /// Tickets of the packet.
     Tickets = 1,
-    /// Tickets on an acknowledgement, about the data that it acknowledges.
+    /// Tickets on an ACK, for the data that it acknowledges.
     AckTickets = 2,
-    /// The rate of its flow in bits per second, for a weight of 1.
+    /// The rate of the flow in bits per second, for a weight of 1.
     Rate = 3,
 }
 
-/// The code of the 17-bit label nearest to `value`: tickets, or bits per second. 0 for what is negative or
-/// not a number.
+/// Returns the code of the 17-bit label nearest to `value`: tickets, or bits per second. Returns 0 if `value`
+/// is negative or not a number.
 #[unsafe(no_mangle)]
 pub extern "C" fn apportion_label_code(value: f64) -> u32 {
     Label::new(value).code()
 }
 
-/// What the label with this code says: tickets, or bits per second. Bits above the 17th are ignored.
+/// Returns the value of the label with this code: tickets, or bits per second. Bits above the 17th are
+/// ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn apportion_label_value(code: u32) -> f64 {
     Label::from_code(code).value()
 }
 
-/// The largest packet, as IPv4 allows (RFC 791 section 3.1).
+/// The largest packet that IPv4 allows (RFC 791 section 3.1), in bytes.
 const MAX_SIZE: u32 = u16::MAX as u32;
 
 /// A [`Packet`] whose values are all valid, so that disciplines need no check.
 ///
-/// It has the layout of a [`Packet`], so that one becomes the other without taking the fields apart and putting them
-/// together, which costs as much as a FIFO: wide loads wait for narrow stores.
+/// The layout is that of [`Packet`], so that one converts to the other without taking the fields apart and
+/// putting them together again: wide loads would wait for narrow stores, which costs as much as a FIFO.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Checked {
     handle: u64,
     flow: u32,
-    /// Never zero, so that an `Option` of this type needs no more room.
+    /// Never zero, so that an `Option` of this type takes no more space.
     size: NonZeroU32,
     label: u32,
     codes: [u8; 4],
 }
 
-/// The layouts of [`Packet`] and [`Checked`] are the same.
+/// [`Packet`] and [`Checked`] have the same layout.
 const _: () = {
     assert!(size_of::<Packet>() == size_of::<Checked>() && align_of::<Packet>() == align_of::<Checked>());
     assert!(offset_of!(Packet, handle) == offset_of!(Checked, handle));
@@ -135,7 +136,7 @@ const _: () = {
     assert!(offset_of!(Packet, label_kind) == codes + Code::LabelKind as usize);
 };
 
-/// The position of a code.
+/// The position of a code in its enumeration.
 #[derive(Clone, Copy)]
 enum Code {
     Ecn,
@@ -145,26 +146,26 @@ enum Code {
 }
 
 impl Checked {
-    /// `packet` itself, if all its values are valid. The copy into a queue is then made from where C put it: one that is
-    /// made here in narrow stores would have to be waited for.
+    /// Returns `packet` itself if all its values are valid. The copy into a queue then reads from where C
+    /// wrote the packet: a copy made here in narrow stores would stall the wide load.
     ///
     /// # Errors
-    /// Which kind of value is not.
+    /// The kind of the value that is not valid.
     #[inline]
     pub(crate) fn check(packet: &Packet) -> Result<&Self, Status> {
         let Packet { size, label, ecn, protocol, colour, label_kind, .. } = *packet;
         if size == 0 || size > MAX_SIZE {
             return Err(Status::ErrorSize);
         }
-        // Each is below 4 ...
+        // The ECN codepoint, the protocol, the colour and the kind of label are each below 4 ...
         let are_low = u32::from_ne_bytes([ecn, protocol, colour, label_kind]) & 0xfcfc_fcfc == 0;
         let has_label = label_kind != LabelKind::None as u8;
-        // ... and that of the protocol below 3.
+        // ... and the protocol is below 3.
         if !are_low || protocol > Protocol::Control as u8 || has_label && label >> Label::BITS != 0 {
             return Err(Status::ErrorCode);
         }
-        // SAFETY: the layouts are the same, as asserted above, and the only value of a `Packet` that is none of a
-        // `Checked` is a size of zero.
+        // SAFETY: the layouts are the same, as asserted above, and the only value of a `Packet` that is
+        // invalid for a `Checked` is a size of zero.
         Ok(unsafe { &*std::ptr::from_ref(packet).cast::<Self>() })
     }
 
@@ -262,7 +263,7 @@ impl core::Packet for Checked {
     }
 }
 
-/// What every packet in a queue takes.
+/// The memory that each packet in a queue takes, in bytes.
 const _: () = assert!(size_of::<Packet>() == 24 && size_of::<Option<Checked>>() == 24);
 
 #[cfg(test)]

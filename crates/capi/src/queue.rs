@@ -13,14 +13,14 @@ use apportion_core::units::{Rate, Time, Weight};
 use crate::packet::{Checked, Packet};
 use crate::status::Status;
 
-/// A queue discipline in front of one link.
+/// A queue discipline for one link.
 #[derive(Debug)]
 pub struct Queue {
     state: Cell<State>,
     inner: UnsafeCell<Inner>,
 }
 
-/// Whether calls may enter.
+/// Whether calls may enter the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
@@ -29,12 +29,12 @@ enum State {
     Panicked,
 }
 
-/// What a call works on.
+/// The discipline and its context, for the duration of a call.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub discipline: LinkQueue<Checked>,
     pub reports: Reports,
-    /// What the caller's clock showed at time zero of the discipline.
+    /// The time of the caller's clock at time zero of the discipline.
     start: u64,
     latest: Time,
 }
@@ -45,90 +45,92 @@ const _: fn() = || {
     is_send::<LinkQueue<Checked>>();
 };
 
-/// What a queue is and where it stands. All zero but `queue` and `link_rate` is a good start.
+/// The configuration of a queue and its environment. All fields may be zero except `queue` and `link_rate`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Config {
-    /// The discipline, as a scenario has it for the queue of a link: a name such as `fq_codel`, or a table
-    /// such as `{ kind = "drr", limit = "110p" }`. UTF-8.
+    /// The discipline, as in a scenario's `queue` of a link: a name such as `fq_codel`, or a table such as
+    /// `{ kind = "drr", limit = "110p" }`. UTF-8.
     pub queue: *const c_char,
-    /// The rate of the link behind it, in bits per second; above zero.
+    /// The rate of the link, in bits per second; above zero.
     pub link_rate: u64,
     /// Seed of the discipline's random decisions.
     pub seed: u64,
-    /// Name of the discipline's random stream: queues with one seed and different names decide independently.
-    /// UTF-8. Null: `queue`. The simulator calls that of link `l` `link.l.queue`.
+    /// Name of the discipline's random stream: queues with the same seed and different names make independent
+    /// random decisions. UTF-8. Null: `queue`. The simulator names the stream of link `l` `link.l.queue`.
     pub name: *const c_char,
-    /// What the caller's clock shows now, in nanoseconds. Disciplines that act by the clock count from here.
+    /// The present time of the caller's clock, in nanoseconds. Disciplines that act by the clock count from
+    /// this time.
     pub start: u64,
-    /// The weights of customers 1, 2 and so on, for disciplines that divide among customers. Customer 0 has
-    /// all flows that are given to no other, and weight 1. Null if there are none.
+    /// The weights of customers 1, 2 and so on, for disciplines that divide the link among customers.
+    /// Customer 0 has weight 1 and owns all flows that are not assigned to another customer. Null if there
+    /// are no others.
     pub customer_weights: *const f64,
-    /// How many there are.
+    /// The length of `customer_weights`.
     pub customers: usize,
-    /// Where to report what happens to packets.
+    /// The functions that are told of drops, marks and overload.
     pub events: Events,
 }
 
-/// Functions of the caller that learn what a queue does to packets. Each may be null. They must return
-/// normally (no exception, no `longjmp`), and calls for the same queue from within are refused.
+/// Functions of the caller that are told what a queue does to packets. Each may be null. They must return
+/// normally (no exception, no `longjmp`), and their calls to the same queue are refused.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Events {
-    /// Handed to each of them.
+    /// The first argument of each function.
     pub context: *mut c_void,
-    /// The packet was dropped; the queue has forgotten it. It may be one that the present call brought, or
-    /// another one.
+    /// The packet was dropped, and the queue no longer knows it. It may be the packet that the current call
+    /// enqueues, or another one.
     pub dropped: Option<
         unsafe extern "C" fn(context: *mut c_void, now: u64, packet: *const Packet, reason: DropReason),
     >,
-    /// The packet was marked "congestion experienced" and goes on.
+    /// The packet was marked "congestion experienced" and stays in the queue or is sent.
     pub marked: Option<unsafe extern "C" fn(context: *mut c_void, now: u64, packet: *const Packet)>,
-    /// The link cannot carry what a flow needs, or can again (RAMP).
+    /// The link cannot carry the rate that a flow needs, or can again (RAMP).
     pub overload: Option<unsafe extern "C" fn(context: *mut c_void, now: u64, overload: *const Overload)>,
 }
 
-/// Why a packet was dropped.
+/// The reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum DropReason {
-    /// A random or timed signal of congestion, before the buffer was full.
+    /// An early congestion signal, random or timed, before the buffer was full.
     Early,
-    /// A threshold that admits nothing above it.
+    /// The queue exceeded a threshold above which every packet is dropped.
     Forced,
-    /// The buffer was full and this was the arriving packet.
+    /// The buffer was full when this packet arrived.
     Overflow,
-    /// A rule about this flow or class, whatever the state of the buffer.
+    /// A rule about the flow or class, independent of the state of the buffer.
     Policy,
     /// Removed from the buffer to make room for another packet.
     PushOut,
 }
 
-/// A flow needs a rate that the link cannot give it.
+/// A report that a flow needs a rate that the link cannot give it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Overload {
     /// The flow.
     pub flow: u32,
-    /// Whether an overload reported before has ended.
+    /// Whether an overload that was reported before has ended.
     pub is_over: bool,
-    /// What the flow seems to need, in bits per second.
+    /// The rate that the flow seems to need, in bits per second.
     pub wanted: u64,
-    /// What it has, in bits per second.
+    /// The rate that the flow gets, in bits per second.
     pub granted: u64,
 }
 
-/// What a queue holds.
+/// The backlog of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Backlog {
-    /// Packets, with those that are held back.
+    /// Number of packets, including those that are held back.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes of these packets on the wire.
     pub bytes: u64,
 }
 
-/// The sink of a discipline: passes on to the caller's functions.
+/// The sink of a discipline, which calls the caller's functions.
 #[derive(Debug)]
 pub(crate) struct Reports {
     events: Events,
@@ -136,7 +138,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// A time of the discipline on the caller's clock.
+    /// Converts a time of the discipline to the caller's clock.
     fn clock(&self, now: Time) -> u64 {
         now.as_nanos().saturating_add(self.start)
     }
@@ -200,16 +202,17 @@ impl Queue {
     }
 }
 
-/// Forgets what a panic carried: to drop it could panic again.
+/// Forgets the payload of a panic: dropping it could panic again.
 fn discard(panic: Box<dyn Any + Send>) -> Status {
     std::mem::forget(panic);
     Status::ErrorPanicked
 }
 
-/// As [`Queue::enter`], for a pointer from C.
+/// Enters as [`Queue::enter`] does, for a pointer from C.
 ///
 /// # Safety
-/// `queue` is null, or from `apportion_queue_new` and not destroyed; no other thread is in a call for it.
+/// `queue` is null, or comes from `apportion_queue_new` and is not destroyed; no other thread is in a call
+/// for it.
 #[inline]
 pub(crate) unsafe fn enter(queue: *const Queue, call: impl FnOnce(&mut Inner) -> Status) -> Status {
     // SAFETY: promised by the caller.
@@ -217,7 +220,7 @@ pub(crate) unsafe fn enter(queue: *const Queue, call: impl FnOnce(&mut Inner) ->
 }
 
 impl Inner {
-    /// The discipline's time when the caller's clock shows `now`.
+    /// Returns the discipline's time when the caller's clock shows `now`.
     #[inline]
     pub fn advance(&mut self, now: u64) -> Result<Time, Status> {
         let time = now.checked_sub(self.start).map(Time::from_nanos).ok_or(Status::ErrorTime)?;
@@ -229,14 +232,15 @@ impl Inner {
     }
 }
 
-/// Creates the queue that `config` describes, empty.
+/// Creates an empty queue from `config`.
 ///
-/// Returns null if that is wrong, and writes why into `error`: one line of UTF-8, cut to `error_size` bytes
-/// with the final zero. `error` may be null. Nothing that `config` points to is kept, but `events.context`.
+/// Returns null if `config` is invalid, and writes the reason into `error`: one line of UTF-8, cut to
+/// `error_size` bytes including the final zero. `error` may be null. The queue keeps no pointer of `config`
+/// except `events.context`.
 ///
 /// # Safety
-/// `config` is null or points to an `apportion_config` whose strings end with a zero and whose `customer_weights` has
-/// `customers` numbers; `error` is null or has room for `error_size` bytes.
+/// `config` is null or points to an `apportion_config` whose strings end with a zero and whose
+/// `customer_weights` has `customers` numbers; `error` is null or has room for `error_size` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_new(
     config: *const Config,
@@ -260,7 +264,7 @@ pub unsafe extern "C" fn apportion_queue_new(
 }
 
 /// # Safety
-/// As of `apportion_queue_new`.
+/// As for `apportion_queue_new`.
 unsafe fn create(config: *const Config) -> Result<Queue, String> {
     // SAFETY: promised by the caller.
     let config = unsafe { config.as_ref() }.ok_or("config is null")?;
@@ -276,10 +280,10 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
     let weights = if config.customer_weights.is_null() {
         &[]
     } else {
-        // SAFETY: not null, and the caller promises as many.
+        // SAFETY: not null, and the caller promises `customers` numbers.
         unsafe { std::slice::from_raw_parts(config.customer_weights, config.customers) }
     };
-    // The first is that of customer 0.
+    // The first weight is that of customer 0.
     let weights: Option<Vec<_>> =
         std::iter::once(&1.0).chain(weights).map(|&weight| Weight::new(weight)).collect();
     let weights = weights.ok_or("customer_weights: a weight must be finite and above zero")?;
@@ -301,10 +305,10 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
     })
 }
 
-/// The text at `pointer`, none if that is null.
+/// Returns the text at `pointer`, or none if `pointer` is null.
 ///
 /// # Safety
-/// `pointer` is null or a string that ends with a zero and lives as long as the result is used.
+/// `pointer` is null or points to a string that ends with a zero and lives as long as the result is used.
 unsafe fn text<'a>(key: &str, pointer: *const c_char) -> Result<Option<&'a str>, String> {
     if pointer.is_null() {
         return Ok(None);
@@ -314,7 +318,7 @@ unsafe fn text<'a>(key: &str, pointer: *const c_char) -> Result<Option<&'a str>,
     text.map(Some).map_err(|_| format!("{key} is not UTF-8"))
 }
 
-/// Writes `message` into a buffer of C, cut between two characters.
+/// Writes `message` into a C buffer, cut between two characters if it is too long.
 ///
 /// # Safety
 /// `buffer` is null or has room for `size` bytes.
@@ -332,11 +336,12 @@ unsafe fn write(message: &str, buffer: *mut c_char, size: usize) {
     }
 }
 
-/// Destroys `queue`. The packets in it are forgotten: drain it first if their handles own something.
-/// Nothing happens if it is null.
+/// Destroys `queue` and forgets the packets in it: drain the queue first if their handles own something. Does
+/// nothing if `queue` is null.
 ///
 /// # Safety
-/// `queue` is null, or from `apportion_queue_new` and not destroyed; no other thread is in a call for it.
+/// `queue` is null, or comes from `apportion_queue_new` and is not destroyed; no other thread is in a call
+/// for it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_destroy(queue: *mut Queue) -> Status {
     // SAFETY: promised by the caller.
@@ -350,11 +355,12 @@ pub unsafe extern "C" fn apportion_queue_destroy(queue: *mut Queue) -> Status {
     catch_unwind(AssertUnwindSafe(|| drop(queue))).map_or_else(discard, |()| Status::Ok)
 }
 
-/// Gives `packet` to the queue at `now`. The queue may drop it, or others, and reports that to `dropped`
-/// before it returns: `APPORTION_STATUS_OK` says that the queue took it over, not that it holds it.
+/// Enqueues `packet` at `now`. The queue may drop this packet or others, and reports drops to `dropped`
+/// before the function returns: `APPORTION_STATUS_OK` means that the queue took the packet over, not that it
+/// holds it.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`; `packet` is null or points to a packet.
+/// As for `apportion_queue_destroy`; `packet` is null or points to a packet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_enqueue(
     queue: *mut Queue,
@@ -378,14 +384,14 @@ pub unsafe extern "C" fn apportion_queue_enqueue(
     unsafe { enter(queue, call) }
 }
 
-/// Writes the next packet to transmit at `now` into `packet`. It may drop some first.
+/// Dequeues the next packet to transmit at `now` into `packet`. The queue may drop packets first.
 ///
-/// `APPORTION_STATUS_NONE` if there is none now: the queue is empty, or holds packets back, and then
-/// `apportion_queue_next_wakeup` says until when. A link that finishes a transmission should always ask once
-/// more, or disciplines such as RED do not see that it is idle.
+/// Returns `APPORTION_STATUS_NONE` if there is no packet now: the queue is empty, or it holds packets back
+/// until the time that `apportion_queue_next_wakeup` returns. After the last transmission, a link should call
+/// this function once more: disciplines such as RED detect by it that the link is idle.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`; `packet` is null or has room for a packet.
+/// As for `apportion_queue_destroy`; `packet` is null or has room for a packet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_dequeue(queue: *mut Queue, now: u64, packet: *mut Packet) -> Status {
     let take = |inner: &mut Inner, now| inner.discipline.dequeue(now, &mut inner.reports);
@@ -393,11 +399,11 @@ pub unsafe extern "C" fn apportion_queue_dequeue(queue: *mut Queue, now: u64, pa
     unsafe { hand_out(queue, now, packet, take) }
 }
 
-/// Writes the next packet into `packet`, whatever policy and shaper would say: to empty a queue that is to be
-/// destroyed or replaced. `APPORTION_STATUS_NONE` if there is none.
+/// Dequeues the next packet into `packet` without regard to policy and shaper, to empty a queue that is to be
+/// destroyed or replaced. Returns `APPORTION_STATUS_NONE` if the queue is empty.
 ///
 /// # Safety
-/// As of `apportion_queue_dequeue`.
+/// As for `apportion_queue_dequeue`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_drain(queue: *mut Queue, now: u64, packet: *mut Packet) -> Status {
     // SAFETY: promised by the caller.
@@ -405,7 +411,7 @@ pub unsafe extern "C" fn apportion_queue_drain(queue: *mut Queue, now: u64, pack
 }
 
 /// # Safety
-/// As of `apportion_queue_dequeue`.
+/// As for `apportion_queue_dequeue`.
 #[inline]
 unsafe fn hand_out(
     queue: *mut Queue,
@@ -418,7 +424,7 @@ unsafe fn hand_out(
     }
     let call = |inner: &mut Inner| match inner.advance(now).map(|now| take(inner, now)) {
         Ok(Some(found)) => {
-            // SAFETY: not null, and the caller promises room.
+            // SAFETY: not null, and the caller promises room for a packet.
             unsafe { packet.write(found.into()) };
             Status::Ok
         }
@@ -429,11 +435,11 @@ unsafe fn hand_out(
     unsafe { enter(queue, call) }
 }
 
-/// Writes into `at` the earliest time at which a `dequeue` that found nothing can succeed without a further
-/// `enqueue`. `APPORTION_STATUS_NONE` unless the queue holds packets back.
+/// Writes into `at` the earliest time at which a dequeue that found no packet can succeed without a further
+/// enqueue. Returns `APPORTION_STATUS_NONE` unless the queue holds packets back.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`; `at` is null or has room for a number.
+/// As for `apportion_queue_destroy`; `at` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_next_wakeup(queue: *const Queue, at: *mut u64) -> Status {
     if at.is_null() {
@@ -441,7 +447,7 @@ pub unsafe extern "C" fn apportion_queue_next_wakeup(queue: *const Queue, at: *m
     }
     let call = |inner: &mut Inner| match inner.discipline.next_wakeup() {
         Some(time) => {
-            // SAFETY: not null, and the caller promises room.
+            // SAFETY: not null, and the caller promises room for a number.
             unsafe { at.write(inner.reports.clock(time)) };
             Status::Ok
         }
@@ -451,10 +457,10 @@ pub unsafe extern "C" fn apportion_queue_next_wakeup(queue: *const Queue, at: *m
     unsafe { enter(queue, call) }
 }
 
-/// Writes into `backlog` what the queue holds.
+/// Writes the backlog of the queue into `backlog`.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`; `backlog` is null or has room for one.
+/// As for `apportion_queue_destroy`; `backlog` is null or has room for an `apportion_backlog`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_backlog(queue: *const Queue, backlog: *mut Backlog) -> Status {
     if backlog.is_null() {
@@ -462,7 +468,7 @@ pub unsafe extern "C" fn apportion_queue_backlog(queue: *const Queue, backlog: *
     }
     let call = |inner: &mut Inner| {
         let held = inner.discipline.backlog();
-        // SAFETY: not null, and the caller promises room.
+        // SAFETY: not null, and the caller promises room for a `Backlog`.
         unsafe { backlog.write(Backlog { packets: held.packets.get(), bytes: held.bytes.get() }) };
         Status::Ok
     };
@@ -470,11 +476,11 @@ pub unsafe extern "C" fn apportion_queue_backlog(queue: *const Queue, backlog: *
     unsafe { enter(queue, call) }
 }
 
-/// Calls `show` with the numbers that the discipline keeps about itself, under the names that results of the
-/// simulator have for them. A name is a string that lives until `show` returns.
+/// Calls `show` with each statistic that the discipline keeps, under the name that it has in results of the
+/// simulator. A name is a string that lives until `show` returns.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`; `show` may be called with `context` and returns normally.
+/// As for `apportion_queue_destroy`; `show` may be called with `context` and returns normally.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_statistics(
     queue: *const Queue,
@@ -494,10 +500,10 @@ pub unsafe extern "C" fn apportion_queue_statistics(
     unsafe { enter(queue, call) }
 }
 
-/// As `apportion_queue_statistics`, with the numbers that the discipline keeps about flows.
+/// Calls `show` with each statistic that the discipline keeps per flow, as `apportion_queue_statistics` does.
 ///
 /// # Safety
-/// As of `apportion_queue_statistics`.
+/// As for `apportion_queue_statistics`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_flow_statistics(
     queue: *const Queue,
@@ -517,7 +523,7 @@ pub unsafe extern "C" fn apportion_queue_flow_statistics(
     unsafe { enter(queue, call) }
 }
 
-/// The name of a number. None has a zero inside; one that had would be empty.
+/// Returns the name of a statistic as a C string. No name contains a zero; one that did would become empty.
 fn c_name(name: &str) -> CString {
     CString::new(name).unwrap_or_default()
 }

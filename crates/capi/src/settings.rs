@@ -1,5 +1,5 @@
-//! Changes while packets wait. None of them drops a packet by itself, but a discipline that acts by the clock
-//! first does what was due.
+//! Changes of settings while packets wait. A change drops no packet by itself, but a discipline that acts by
+//! the clock first performs the actions that are due.
 
 use apportion_core::FlowSetting;
 use apportion_core::limit::Limit;
@@ -9,13 +9,13 @@ use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use crate::queue::{Inner, Queue, enter};
 use crate::status::Status;
 
-/// What a flow does with bandwidth.
+/// The class of a flow: how it uses bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum FlowClass {
-    /// It takes whatever it gets. So does a flow that has no class.
+    /// The flow takes all the bandwidth that it gets. Flows without a class are greedy.
     Greedy = 0,
-    /// It needs a rate of its own and has no use for more.
+    /// The flow needs a certain rate and has no use for more.
     RealRate = 1,
 }
 
@@ -24,7 +24,8 @@ fn used(is_used: bool) -> Status {
 }
 
 impl Inner {
-    /// Lets the discipline do what was due until the caller's clock showed `now`, then changes it.
+    /// Lets the discipline perform the actions due until the caller's clock showed `now`, then applies
+    /// `change`.
     fn change(&mut self, now: u64, change: impl FnOnce(&mut Self, Time) -> Status) -> Status {
         match self.advance(now) {
             Ok(now) => {
@@ -36,10 +37,10 @@ impl Inner {
     }
 }
 
-/// The rate of the link from `now` on, in bits per second. Zero: the link sends nothing at present.
+/// Sets the rate of the link from `now` on, in bits per second. Zero: the link is down at present.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_link_rate(queue: *mut Queue, now: u64, rate: u64) -> Status {
     let set = |inner: &mut Inner, _| {
@@ -50,10 +51,10 @@ pub unsafe extern "C" fn apportion_queue_set_link_rate(queue: *mut Queue, now: u
     unsafe { enter(queue, |inner| inner.change(now, set)) }
 }
 
-/// The rate of the shaper from `now` on, in bits per second. Unused if there is none.
+/// Sets the rate of the shaper from `now` on, in bits per second. Unused without a shaper.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_shaper_rate(queue: *mut Queue, now: u64, rate: u64) -> Status {
     let set = |inner: &mut Inner, now| used(inner.discipline.set_shaper_rate(now, Rate::from_bit(rate)));
@@ -61,22 +62,22 @@ pub unsafe extern "C" fn apportion_queue_set_shaper_rate(queue: *mut Queue, now:
     unsafe { enter(queue, |inner| inner.change(now, set)) }
 }
 
-/// The size of the buffer from now on, in packets. A fuller buffer drains, or is pushed out by the next
-/// arrivals.
+/// Sets the limit of the buffer, in packets. A buffer above the new limit drains, or later arrivals push
+/// packets out.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_limit_packets(queue: *mut Queue, packets: u64) -> Status {
     // SAFETY: promised by the caller.
     unsafe { set_limit(queue, packets, Limit::Packets(Packets::new(packets))) }
 }
 
-/// The size of the buffer from now on, in bytes. A fuller buffer drains, or is pushed out by the next
-/// arrivals.
+/// Sets the limit of the buffer, in bytes. A buffer above the new limit drains, or later arrivals push
+/// packets out.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_limit_bytes(queue: *mut Queue, bytes: u64) -> Status {
     // SAFETY: promised by the caller.
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn apportion_queue_set_limit_bytes(queue: *mut Queue, byte
 }
 
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 unsafe fn set_limit(queue: *mut Queue, amount: u64, limit: Limit) -> Status {
     if amount == 0 {
         return Status::ErrorValue;
@@ -97,10 +98,10 @@ unsafe fn set_limit(queue: *mut Queue, amount: u64, limit: Limit) -> Status {
     unsafe { enter(queue, set) }
 }
 
-/// The weight of a flow from its next turn on. Default: 1. Unused by disciplines that know no weights.
+/// Sets the weight of a flow from its next turn on. Default: 1. Unused by disciplines without weights.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_weight(queue: *mut Queue, flow: u32, weight: f64) -> Status {
     let Some(weight) = Weight::new(weight) else { return Status::ErrorValue };
@@ -110,11 +111,11 @@ pub unsafe extern "C" fn apportion_queue_set_weight(queue: *mut Queue, flow: u32
     }
 }
 
-/// What a flow is guaranteed from its next packet on, in bits per second, with its round-trip time without
-/// queueing in nanoseconds. Default: nothing. Unused by disciplines that know no guarantees.
+/// Sets the guaranteed rate of a flow from its next packet on, in bits per second, and its round-trip time
+/// without queueing, in nanoseconds. Default: no guarantee. Unused by disciplines without guarantees.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_guarantee(
     queue: *mut Queue,
@@ -129,11 +130,11 @@ pub unsafe extern "C" fn apportion_queue_set_guarantee(
     }
 }
 
-/// The round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
-/// disciplines that do not go by it.
+/// Sets the round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
+/// disciplines that do not use round-trip times.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_rtt(queue: *mut Queue, flow: u32, rtt: u64) -> Status {
     let rtt = Span::from_nanos(rtt);
@@ -141,11 +142,11 @@ pub unsafe extern "C" fn apportion_queue_set_rtt(queue: *mut Queue, flow: u32, r
     unsafe { enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Rtt(rtt)))) }
 }
 
-/// The hosts at the ends of a flow from its next packet on: small numbers, those of sources and of destinations apart.
-/// Default: 0 at both ends. Unused by queues without `isolate`.
+/// Sets the source and destination hosts of a flow from its next packet on. Sources and destinations are
+/// numbered separately, with small numbers. Default: 0 at both ends. Unused by queues without `isolate`.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_hosts(
     queue: *mut Queue,
@@ -158,11 +159,11 @@ pub unsafe extern "C" fn apportion_queue_set_hosts(
     unsafe { enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Hosts(hosts)))) }
 }
 
-/// The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by
-/// disciplines that do not divide among customers.
+/// Sets the customer of a flow from its next packet on. Default: 0. Unused by disciplines that do not divide
+/// the link among customers.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_customer(queue: *mut Queue, flow: u32, customer: u32) -> Status {
     // SAFETY: promised by the caller.
@@ -173,11 +174,11 @@ pub unsafe extern "C" fn apportion_queue_set_customer(queue: *mut Queue, flow: u
     }
 }
 
-/// The class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines that
-/// know no classes. What the queue held back may be ready after it: ask again.
+/// Sets the class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines
+/// without classes. Packets that the queue held back may become ready: dequeue again afterwards.
 ///
 /// # Safety
-/// As of `apportion_queue_destroy`.
+/// As for `apportion_queue_destroy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_class(
     queue: *mut Queue,

@@ -1,34 +1,34 @@
-//! What calls return.
+//! Return values of calls.
 
 use std::ffi::{c_char, c_int};
 
-/// What a call returns: zero, a positive answer, or a negative error. After an error nothing has changed.
+/// The result of a call: zero, a positive answer, or a negative error. A call that fails changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
-    /// Done.
+    /// The call succeeded.
     Ok = 0,
     /// There is no packet to send now, or no time to wait for.
     None = 1,
-    /// The discipline has no use for this setting.
+    /// The discipline does not use this setting.
     Unused = 2,
     /// A pointer is null.
     ErrorNull = -1,
     /// The call came from a callback of the same queue.
     ErrorBusy = -2,
-    /// `now` is earlier than in a call before, or than the start.
+    /// `now` is earlier than in a previous call, or than the start.
     ErrorTime = -3,
     /// The size of the packet is zero or above 65535.
     ErrorSize = -4,
-    /// A code of the packet or of the call is not one of its enumeration, or the label has more than 17 bits.
+    /// A code of the packet or of the call is not in its enumeration, or the label has more than 17 bits.
     ErrorCode = -5,
-    /// A weight is not above zero or not finite, or a limit is zero.
+    /// A weight is not positive or not finite, or a limit is zero.
     ErrorValue = -6,
-    /// A defect of the library: this queue panicked, now or in an earlier call. It can only be destroyed.
+    /// A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed.
     ErrorPanicked = -7,
 }
 
-/// What `status` means, as text in English, which is never freed.
+/// Returns the meaning of `status` as a text in English. The text is static: do not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn apportion_status_text(status: c_int) -> *const c_char {
     let text = match status {

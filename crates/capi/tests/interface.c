@@ -1,5 +1,6 @@
-// The C interface as a C program sees it. tests/it/c.rs compiles and runs it, under AddressSanitizer where there is one, with the text
-// of one queue per argument; it prints one line and returns 0, or the line of the check that failed.
+// The C interface as a C program uses it. tests/it/c.rs compiles and runs this program, under
+// AddressSanitizer where it is available, with the text of one queue per argument; it prints one line and
+// returns 0, or the line of the check that failed.
 
 #include "apportion.h"
 
@@ -39,7 +40,7 @@ static apportion_packet packet(uint64_t handle, uint32_t flow, uint32_t size) {
     return (apportion_packet){.handle = handle, .flow = flow, .size = size};
 }
 
-// What is wrong with a queue is said in text.
+// Errors in the configuration are explained in text.
 
 static void refused(apportion_config config, const char *part) {
     char error[400] = "";
@@ -71,7 +72,7 @@ static void creation(void) {
     error[0] = 'x';
     CHECK(!apportion_queue_new(NULL, error, 0) && error[0] == 'x');
     CHECK(!apportion_queue_new(NULL, NULL, 9));
-    // Cut between characters.
+    // Error texts are cut between characters.
     apportion_config unknown = {.queue = "\xc3\xa4\xc3\xa4", .link_rate = 1};
     for (size_t size = 1; size < 30; size++) {
         CHECK(!apportion_queue_new(&unknown, error, size));
@@ -86,7 +87,7 @@ static void creation(void) {
     CHECK(apportion_queue_destroy(queue) == OK && apportion_queue_destroy(NULL) == OK);
 }
 
-// Misuse is an error and changes nothing.
+// Misuse returns an error and changes nothing.
 
 static void misuse(void) {
     apportion_packet one = packet(1, 0, 100), out = packet(9, 9, 9);
@@ -131,7 +132,7 @@ static void misuse(void) {
     apportion_queue_destroy(queue);
 }
 
-// A callback cannot call the queue that called it, but another one.
+// A callback cannot call the queue that called it, but can call another one.
 
 static apportion_queue *outer, *other;
 static int dropped;
@@ -158,7 +159,7 @@ static void callbacks(void) {
     apportion_queue_destroy(other);
 }
 
-// What disciplines do arrives.
+// Callbacks report drops, marks and overload.
 
 static void orders(void) {
     apportion_queue *queue = quiet("{ kind = \"drr\", limit = \"110p\", quantum = \"1500B\" }");
@@ -238,7 +239,8 @@ static void labels(void) {
     apportion_queue_destroy(queue);
 }
 
-// Any sequence of calls: each packet leaves once, the backlog is what has not left, nothing crashes, leaks or hangs.
+// Random sequences of calls: each packet leaves once, the backlog equals the packets that have not left, and
+// nothing crashes, leaks or hangs.
 
 enum { PACKETS = 2000 };
 typedef struct {

@@ -1,5 +1,5 @@
-//! A C program uses the header and the static library: every call, misuse, and random sequences of calls for
-//! every discipline, without leaks.
+//! A C program that uses the header and the static library: every call, misuse, and random sequences of calls
+//! for every discipline, without leaks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,13 +8,13 @@ use apportion_core::param::Role;
 use apportion_core::system::Catalog;
 use apportion_testing::{child, skip};
 
-/// The folder of the libraries: cargo puts them next to the tests.
+/// The directory of the libraries: cargo puts them next to the tests.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("it is in a folder").to_owned()
 }
 
-/// What a static library of Rust needs (`rustc --print native-static-libs`).
+/// The system libraries that a static library of Rust needs (`rustc --print native-static-libs`).
 const SYSTEM: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
 fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), String> {
@@ -27,8 +27,8 @@ fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), String> 
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// The text of a queue for each scheduler, policy and system, some behind a shaper, and each scheduler with
-/// the policies that push out or take from it.
+/// The texts of queues with each scheduler, policy and system, some with a shaper, and of each scheduler with
+/// the policies that push out or remove packets.
 fn queues() -> Vec<String> {
     let mut queues: Vec<String> = Vec::new();
     for entry in Catalog::default().disciplines().filter(|entry| entry.role != Role::Shaper) {
@@ -49,7 +49,7 @@ fn queues() -> Vec<String> {
     queues
 }
 
-/// Runs a program that must end well. What it printed.
+/// Runs a program that must succeed, and returns its output.
 fn run(program: &Path, words: &[String]) -> String {
     let output = child::output(Command::new(program).args(words).env("ASAN_OPTIONS", "detect_leaks=1"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
