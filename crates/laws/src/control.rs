@@ -1,8 +1,8 @@
 //! The laws that every congestion control keeps.
 //!
-//! A control is driven as QUIC does: packets leave as the window allows, a loss lowers the window at once, and a packet that is sent again
-//! has a new number. First come random sequences of what happens to a connection, with a check after every call; then a path with a
-//! queue, that fails for ten seconds and works again.
+//! The tests drive a control as QUIC does: packets leave as the window allows, a loss reduces the window at
+//! once, and a retransmitted packet gets a new number. Random sequences of events are tried first, with a
+//! check after every call; then a path with a queue that fails for ten seconds and works again.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,15 +20,15 @@ use crate::multiplier;
 /// A law of congestion controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlLaw {
-    /// Window and threshold are above zero and no "not a number", and the window is finite.
+    /// Window and threshold are positive and not "not a number", and the window is finite.
     Finite,
-    /// What a timeout leaves as the threshold is not above the window that it met, or two segments.
+    /// After a timeout the threshold is at most the larger of the window before it and two segments.
     Timeout,
-    /// The same sequence gives the same windows.
+    /// The same sequence results in the same windows.
     Determinism,
-    /// Without an ACK no window is larger than the largest before.
+    /// Without an ACK the window does not exceed its previous maximum.
     Growth,
-    /// Of a path that had failed for ten seconds it uses half within a minute.
+    /// Within a minute after a path has failed for ten seconds, the control uses half of its capacity.
     Outage,
 }
 
@@ -44,16 +44,16 @@ impl fmt::Display for ControlLaw {
     }
 }
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlOp {
-    /// An ACK of so many packets.
+    /// An ACK of this number of packets.
     Ack(u8),
-    /// An ACK of a packet that was marked.
+    /// An ACK of a marked packet.
     Mark,
     /// The oldest packet is lost.
     Loss,
-    /// Everything in the network is.
+    /// All packets in flight are lost.
     Timeout,
     /// The application has no data until the next ACK.
     Pause,
@@ -66,9 +66,9 @@ pub enum ControlOp {
 pub struct ControlViolation {
     /// The law.
     pub law: ControlLaw,
-    /// What happened.
+    /// A description of the violation.
     pub what: String,
-    /// The sequence, which ends with it; empty for the outage.
+    /// The sequence, which ends with the violation; empty for the outage.
     pub ops: Vec<ControlOp>,
 }
 
@@ -82,27 +82,27 @@ impl fmt::Display for ControlViolation {
 
 impl std::error::Error for ControlViolation {}
 
-/// A connection that begins: ten packets of 1500 bytes.
+/// A connection that starts: ten packets of 1500 bytes.
 const CONNECTION: Connection =
     Connection { initial_window: 10.0, segment: Bytes::new(1_448), wire: Bytes::new(1_500) };
-/// The round trip of an empty path.
+/// The round-trip time of an empty path.
 const RTT: Span = Span::from_millis(100);
-/// Sequences.
+/// Number of random sequences.
 const CASES: u32 = 256;
-/// What the receiver allows, in packets.
+/// The receive window, in packets.
 const MOST: u64 = 10_000;
 
-/// Checks the laws of congestion controls on those that `build` makes, each in a `Box`.
+/// Checks the laws of congestion controls on the boxed controls that `build` creates.
 ///
 /// # Panics
-/// With the first law that is broken.
+/// If a law is broken, with the first one.
 pub fn check_control<C: DerefMut<Target: CongestionControl>>(build: impl Fn(&Connection) -> C) {
     if let Err(violation) = verify_control(build) {
         panic!("{violation}");
     }
 }
 
-/// As [`check_control`].
+/// Checks the laws as [`check_control`] does, and returns the result.
 ///
 /// # Errors
 /// The first law that is broken.
@@ -133,7 +133,7 @@ pub fn verify_control<C: DerefMut<Target: CongestionControl>>(
 
 type Broken = (ControlLaw, String);
 
-/// Leaves steps out as long as the law breaks without them.
+/// Removes steps from the sequence as long as the law is still broken.
 fn shortest(
     mut broken: ControlViolation,
     run: &impl Fn(&[ControlOp]) -> Result<(), Broken>,
@@ -165,20 +165,20 @@ fn ops() -> impl Strategy<Value = Vec<ControlOp>> {
     proptest::collection::vec(op, 1..120)
 }
 
-/// A transport with its control.
+/// A transport with its congestion control.
 struct Driver<C> {
     control: C,
-    /// The control observes segments.
+    /// Whether the control observes segments.
     observes_segments: bool,
     window: Window,
     /// The largest window so far.
     largest: f64,
     now: Time,
     phase: Phase,
-    /// Numbers of the packets in the network.
+    /// Numbers of the packets in flight.
     in_flight: VecDeque<u64>,
     sent: u64,
-    /// Recovery ends when a packet above this arrives.
+    /// Recovery ends when a packet with a larger number arrives.
     recover: u64,
     pauses: bool,
 }
@@ -243,7 +243,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         self.check("on_sent")
     }
 
-    /// An ACK of the oldest packets, so many of them marked.
+    /// Handles an ACK of the oldest `packets` packets, `marked` of which were marked.
     fn acknowledge(&mut self, packets: usize, marked: u32, rtt: Span) -> Result<(), Broken> {
         let prior_in_flight = self.in_flight.len();
         let acked = packets.min(prior_in_flight);
@@ -302,7 +302,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         self.check("on_ack")
     }
 
-    /// The oldest packet is lost.
+    /// Declares the oldest packet lost.
     fn lose(&mut self) -> Result<(), Broken> {
         let Some(number) = self.in_flight.pop_front() else { return Ok(()) };
         if matches!(self.phase, Phase::Open | Phase::Cwr) && self.congest(C::Target::on_loss, "on_loss")? {
@@ -329,7 +329,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         }
     }
 
-    /// A sign of congestion. Returns whether the control heeds it.
+    /// Signals congestion. Returns whether the control responds.
     fn congest(
         &mut self,
         sign: fn(&mut C::Target, &mut Window, &CongestionEvent) -> Response,
@@ -362,7 +362,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         self.check("on_timeout")
     }
 
-    /// What holds after a call of `hook`.
+    /// Checks the invariants that hold after a call of `hook`.
     fn check(&self, hook: &str) -> Result<(), Broken> {
         let Window { cwnd, ssthresh } = self.window;
         if !(cwnd > 0.0 && cwnd.is_finite() && ssthresh > 0.0) {
@@ -380,13 +380,13 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
 /// A bottleneck that sends a packet each millisecond from a queue of 100.
 struct Path<C> {
     driver: Driver<C>,
-    /// When each packet was sent, and when its ACK comes back.
+    /// The time at which each packet was sent, and the time at which its ACK arrives.
     acks: VecDeque<(Time, Time)>,
-    /// When the bottleneck is free.
+    /// The time at which the bottleneck becomes idle.
     free: Time,
-    /// When the pacer lets the next packet out.
+    /// The time at which the pacer releases the next packet.
     next: Time,
-    /// When the retransmission timer expires, and after how long.
+    /// The time at which the retransmission timer expires, and its timeout.
     timer: (Time, Span),
 }
 
@@ -427,7 +427,7 @@ impl<C: DerefMut<Target: CongestionControl>> Path<C> {
         Ok(())
     }
 
-    /// Sends what the window and the pacer allow.
+    /// Sends the packets that the window and the pacer allow.
     fn send(&mut self, now: Time, fails: bool) -> Result<(), Broken> {
         let rate = self.driver.control.pacing_rate(Some(RTT));
         while self.driver.may_send() && now >= self.next {
@@ -440,7 +440,8 @@ impl<C: DerefMut<Target: CongestionControl>> Path<C> {
             }
             self.free = self.free.max(now);
             if self.free.since(now) >= QUEUE {
-                // The newest is dropped; the queue in order, so that the loss shows when the others are through.
+                // The newest packet is dropped. The queue is in order, so the loss shows when the other
+                // packets have arrived.
                 let lost = self.driver.in_flight.pop_back();
                 self.driver.in_flight.push_front(lost.unwrap_or_default());
                 return self.driver.lose();

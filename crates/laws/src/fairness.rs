@@ -7,8 +7,8 @@ use apportion_core::{DropReason, FlowId, Queue, SimplePacket, Sink};
 use crate::sequence::Op;
 use crate::{Law, Violation};
 
-/// Weights of flows, and the size of the packets of each in bytes: equal, unequal, and one heavy flow among light
-/// ones, with large packets in light flows and the other way round.
+/// Weights of the flows, and the packet size of each in bytes: equal weights, unequal weights, and one heavy
+/// flow among light ones, with the large packets in the light flows and in the heavy one.
 const TRIALS: [(&[f64], &[u64]); 4] = [
     (&[1.0, 1.0], &[1_500, 1_500]),
     (&[1.0, 1.0, 1.0, 1.0], &[40, 1_500, 700, 333]),
@@ -16,7 +16,7 @@ const TRIALS: [(&[f64], &[u64]); 4] = [
     (&[10.0, 1.0, 1.0, 1.0, 1.0, 1.0], &[100, 1_500, 1_500, 1_500, 40, 40]),
 ];
 
-/// Services of each trial.
+/// Number of packets served in each trial.
 const SERVICES: usize = 2_000;
 
 /// Tolerance for integer rounding of virtual time, in bytes.
@@ -69,7 +69,7 @@ fn trial<Q: Queue<SimplePacket>>(
         }
     }
     let mut served = vec![0.0; weights.len()];
-    // The least that each flow was ahead of each other since the start, by weight.
+    // The minimum lead of each flow over each other flow since the start, in bytes by weight.
     let mut least = vec![vec![0.0_f64; weights.len()]; weights.len()];
     for _ in 0..SERVICES {
         let step = ops.len();

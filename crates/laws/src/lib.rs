@@ -1,4 +1,5 @@
-//! The laws that every queue discipline keeps, and those of congestion controls, each as one call in a test.
+//! The laws that every queue discipline keeps, and the laws of congestion controls, each checked by one call
+//! in a test.
 //!
 //! ```
 //! # use std::collections::VecDeque;
@@ -20,10 +21,10 @@
 //! apportion_laws::check(|_link| MyQueue::default());
 //! ```
 //!
-//! The discipline is put through random sequences of arrivals, requests and pauses, the same in each run of the
-//! test. When one breaks a law, the sequence is made shorter as long as a law breaks, and the test fails with the
-//! law, the step and the sequence. [`Laws`] says more about a discipline: its buffer, that it holds packets back,
-//! that it divides the link by weights.
+//! A discipline is tested with random sequences of arrivals, requests and pauses, the same ones in each run
+//! of the test. If a discipline breaks a law, the sequence is shortened as long as a law is still broken, and
+//! the test fails with the law, the step and the sequence. [`Laws`] declares further properties of a
+//! discipline: that its buffer has a limit, that it holds packets back, that it divides the link by weights.
 //!
 //! [`check_control`] does the same for a congestion control.
 
@@ -48,30 +49,32 @@ use sequence::Beyond;
 pub use control::{ControlLaw, ControlOp, ControlViolation, check_control, verify_control};
 pub use sequence::Op;
 
-/// A law.
+/// A law of queue disciplines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
-    /// Every packet that arrives leaves or is dropped, once and unchanged but for marks, colour and labels; `backlog`
-    /// counts those that did neither, and [`Discipline::drain`] takes them out.
+    /// Every packet that arrives leaves or is dropped, exactly once and unchanged except for marks, colour
+    /// and labels; `backlog` counts the packets that did neither, and [`Discipline::drain`] removes them.
     Conservation,
-    /// Packets of a flow leave in the order in which they arrived.
+    /// The packets of a flow leave in the order of their arrival.
     Order,
-    /// While packets wait, a request gets one. Not for disciplines that [hold packets back](Laws::holds_back).
+    /// A request gets a packet while packets wait. Not for disciplines that [hold packets
+    /// back](Laws::holds_back).
     WorkConservation,
-    /// A discipline that refuses a request while packets wait says when it will not, which is later than now, and
-    /// then returns a packet at that time; and not before it, unless another packet arrives or a setting changes.
+    /// A discipline that refuses a request while packets wait names a later time at which it returns a
+    /// packet. It returns a packet at that time, and not before unless another packet arrives or a setting
+    /// changes.
     WakeUp,
-    /// No more than the [limit](Laws::limit) waits.
+    /// The backlog does not exceed the [limit](Laws::limit).
     Limit,
-    /// Only packets that are ECN-capable are reported as marked, and they leave with "congestion experienced"; the ECN
-    /// field of all others stays as it is.
+    /// Only ECN-capable packets are reported as marked, and they leave with "congestion experienced"; the ECN
+    /// field of all others stays unchanged.
     Marking,
-    /// The same seed and the same sequence give the same departures, drops and marks.
+    /// The same seed and the same sequence result in the same departures, drops and marks.
     Determinism,
-    /// If [`Queue::is_transparent`] holds, a packet that goes by the empty discipline changes nothing.
+    /// If [`Queue::is_transparent`] holds, a packet that bypasses the empty discipline changes nothing.
     Transparency,
-    /// Over any time in which two flows are backlogged, their services differ by no more than [a
-    /// bound](Laws::fair).
+    /// While two flows are backlogged, the services that they get differ by at most [a bound](Laws::fair),
+    /// over any interval.
     Fairness,
 }
 
@@ -96,10 +99,10 @@ impl fmt::Display for Law {
 pub struct Violation {
     /// The law.
     pub law: Law,
-    /// The step of [`ops`](Self::ops) at which it broke, from 0; their number if it was at the end, when what waits is
-    /// taken out.
+    /// The step of [`ops`](Self::ops) at which the law was broken, from 0; the number of steps if it was
+    /// broken at the end, when the waiting packets are removed.
     pub step: usize,
-    /// What happened at this step.
+    /// A description of the violation at this step.
     pub what: String,
     /// The sequence.
     pub ops: Vec<Op>,
@@ -122,7 +125,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// The properties of a discipline under test, and the number of sequences.
+/// The properties of a discipline under test, and the number of random sequences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Laws {
     limit: Option<Limit>,
@@ -132,51 +135,55 @@ pub struct Laws {
 }
 
 impl Default for Laws {
-    /// A discipline that always gives a packet if it has one; 256 sequences of up to 200 steps.
+    /// A work-conserving discipline without a limit; 256 sequences of up to 200 steps.
     fn default() -> Self {
         Self { limit: None, holds_back: false, quantum: None, cases: 256 }
     }
 }
 
 impl Laws {
-    /// At most `limit` packets wait in it.
+    /// Declares that at most `limit` packets wait.
     #[must_use]
     pub const fn limit(self, limit: Packets) -> Self {
         Self { limit: Some(Limit::Packets(limit)), ..self }
     }
 
-    /// At most `limit` bytes wait in it; in sequences with changes, until the limit becomes one in packets.
+    /// Declares that at most `limit` bytes wait; in sequences with changes, until a change sets a limit in
+    /// packets.
     #[must_use]
     pub const fn limit_bytes(self, limit: Bytes) -> Self {
         Self { limit: Some(Limit::Bytes(limit)), ..self }
     }
 
-    /// It may refuse a request while packets wait, as a shaper does, and then says when to ask again.
+    /// Declares that the discipline may refuse a request while packets wait, as a shaper does, and then names
+    /// the time of the next attempt.
     #[must_use]
     pub const fn holds_back(self) -> Self {
         Self { holds_back: true, ..self }
     }
 
-    /// It divides the link by weights: over any time in which flows f and m are backlogged, W_f/w_f and W_m/w_m differ
-    /// by at most `quantum`/w + L/w_f + L/w_m, with W bytes served, w the weights (the smallest for the quantum)
-    /// and L the largest packet. That is the bound of DRR with its quantum (Shreedhar, Varghese 1996, theorem 2), and
-    /// of start-time and self-clocked fair queueing with 0 (Goyal, Vin, Cheng 1997, theorem 1). Its buffer must hold
+    /// Declares that the discipline divides the link by weights: over any interval in which flows f and m are
+    /// backlogged, W_f/w_f and W_m/w_m differ by at most `quantum`/w + L/w_f + L/w_m, where W are the bytes
+    /// served, w the weights (the smallest for the quantum) and L the size of the largest packet. This is the
+    /// bound of DRR with its quantum (Shreedhar, Varghese 1996, theorem 2), and of start-time and
+    /// self-clocked fair queueing with quantum 0 (Goyal, Vin, Cheng 1997, theorem 1). The buffer must hold
     /// 600 packets.
     #[must_use]
     pub const fn fair(self, quantum: Bytes) -> Self {
         Self { quantum: Some(quantum), ..self }
     }
 
-    /// How many sequences are tried, times the environment variable `APPORTION_CASES` if that is set. Default: 256.
+    /// Sets the number of sequences, which the environment variable `APPORTION_CASES` multiplies. Default:
+    /// 256.
     #[must_use]
     pub const fn cases(self, cases: u32) -> Self {
         Self { cases, ..self }
     }
 
-    /// Tries the discipline that `build` makes for a link of 10 Mb/s.
+    /// Tests the discipline that `build` creates for a link of 10 Mb/s.
     ///
     /// # Errors
-    /// The first law that it breaks.
+    /// The first law that is broken.
     pub fn verify<Q: Queue<SimplePacket>>(
         self,
         build: impl Fn(&LinkContext<'_>) -> Q,
@@ -188,12 +195,12 @@ impl Laws {
         }
     }
 
-    /// As [`verify`](Self::verify), and then with sequences in which the limit, weights and the link's rate change
-    /// while packets wait, and whose packets are taken out by [`Discipline::drain`] at the end, as when a discipline is
-    /// replaced.
+    /// Tests as [`verify`](Self::verify) does, and then with sequences in which the limit, the weights and
+    /// the rate of the link change while packets wait. At the end of these, [`Discipline::drain`] removes the
+    /// packets, as when a discipline is replaced.
     ///
     /// # Errors
-    /// The first law that it breaks.
+    /// The first law that is broken.
     pub fn verify_changes<Q: Discipline<SimplePacket>>(
         self,
         build: impl Fn(&LinkContext<'_>) -> Q,
@@ -202,7 +209,7 @@ impl Laws {
         self.sequences(&build, sequence::ops_with_changes(), &Beyond::SYSTEM)
     }
 
-    /// Tries sequences of `ops`.
+    /// Tests random sequences of `ops`.
     fn sequences<Q: Queue<SimplePacket>>(
         self,
         build: &impl Fn(&LinkContext<'_>) -> Q,
@@ -226,20 +233,20 @@ impl Laws {
         Ok(())
     }
 
-    /// As [`verify_changes`](Self::verify_changes), for a test.
+    /// Tests as [`verify_changes`](Self::verify_changes) does, and panics on failure.
     ///
     /// # Panics
-    /// With the first law that it breaks.
+    /// If a law is broken, with the first one.
     pub fn check_changes<Q: Discipline<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
         if let Err(violation) = self.verify_changes(build) {
             panic!("{violation}");
         }
     }
 
-    /// As [`verify`](Self::verify), for a test.
+    /// Tests as [`verify`](Self::verify) does, and panics on failure.
     ///
     /// # Panics
-    /// With the first law that it breaks.
+    /// If a law is broken, with the first one.
     pub fn check<Q: Queue<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
         if let Err(violation) = self.verify(build) {
             panic!("{violation}");
@@ -247,13 +254,13 @@ impl Laws {
     }
 }
 
-/// Checks the laws that hold for every discipline: those of [`Laws::default`].
+/// Checks the laws of [`Laws::default`], which hold for every discipline.
 ///
 /// # Panics
-/// With the first law that it breaks.
+/// If a law is broken, with the first one.
 pub fn check<Q: Queue<SimplePacket>>(build: impl Fn(&LinkContext<'_>) -> Q) {
     Laws::default().check(build);
 }
 
-/// The longest pause between two steps: three times RED's longest wait at this rate.
+/// The maximum pause between two steps: three times RED's maximum wait at this rate.
 const MAX_PAUSE: Span = Span::from_millis(60);

@@ -1,12 +1,12 @@
 // The environment variable that multiplies the cases of every property; `apportion-testing` includes this file.
 
-/// The variable.
+/// The name of the environment variable.
 const VARIABLE: &str = "APPORTION_CASES";
 
-/// How many times as many cases are drawn.
+/// Returns the factor by which the number of cases is multiplied.
 ///
 /// # Panics
-/// If the variable is no positive integer.
+/// If the variable is not a positive integer.
 pub(crate) fn multiplier() -> u32 {
     let Some(value) = std::env::var_os(VARIABLE) else { return 1 };
     let value = value.to_string_lossy();

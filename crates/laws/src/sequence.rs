@@ -1,4 +1,4 @@
-//! Random sequences, and the laws that are checked at every step of one.
+//! Random sequences of steps, and the laws that are checked after each step.
 
 use std::collections::BTreeMap;
 
@@ -13,51 +13,51 @@ use proptest::prelude::*;
 
 use crate::{Law, MAX_PAUSE};
 
-/// A step.
+/// A step of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A packet arrives; its number is that of the step.
+    /// A packet arrives; its number is the number of the step.
     Enqueue {
         /// The flow of the packet.
         flow: u32,
-        /// The size of the packet, bytes.
+        /// The size of the packet, in bytes.
         size: u64,
-        /// Whether it is ECN-capable; of L4S it always is.
+        /// Whether the packet is ECN-capable; packets of L4S flows always are.
         capable: bool,
     },
     /// The link asks for a packet.
     Dequeue,
     /// Time passes, in nanoseconds.
     Advance(u64),
-    /// The limit becomes so many packets. This and the next two occur in the sequences of
-    /// [`verify_changes`](crate::Laws::verify_changes) alone.
+    /// The limit becomes this number of packets. This step and the next two occur only in the sequences of
+    /// [`verify_changes`](crate::Laws::verify_changes).
     SetLimit(u64),
     /// The weight of a flow changes.
     SetWeight {
         /// The flow.
         flow: u32,
-        /// Its weight.
+        /// Its new weight.
         weight: u8,
     },
-    /// The rate of the link becomes so many Mb/s.
+    /// The rate of the link becomes this number of Mb/s.
     SetLinkRate(u64),
 }
 
-/// What is done beyond the [`Queue`]: the changes of a `Discipline`, and taking its packets out as when it is replaced.
+/// Operations beyond [`Queue`]: the changes of a `Discipline`, and draining its packets when it is replaced.
 pub struct Beyond<Q> {
-    /// Applies a change; other steps do nothing.
+    /// Applies a change; ignores other steps.
     pub change: fn(&mut Q, Op),
-    /// Takes out the next packet; without it, what waits at the end is served.
+    /// Removes the next packet; if absent, the packets that wait at the end are dequeued.
     pub drain: Option<fn(&mut Q, Time) -> Option<SimplePacket>>,
 }
 
 impl<Q> Beyond<Q> {
-    /// Nothing is changed.
+    /// No changes, and no drain.
     pub const NOTHING: Self = Self { change: |_, _| (), drain: None };
 }
 
 impl<Q: Discipline<SimplePacket>> Beyond<Q> {
-    /// All that every system has.
+    /// The operations that every system supports.
     pub const SYSTEM: Self = Self {
         change: |queue, op| match op {
             Op::SetLimit(limit) => queue.set_limit(Limit::Packets(Packets::new(limit))),
@@ -73,7 +73,7 @@ impl<Q: Discipline<SimplePacket>> Beyond<Q> {
 }
 
 impl Op {
-    /// The step in words; `step` is its number.
+    /// Describes the step in words; `step` is its number.
     pub(crate) fn describe(self, step: usize) -> String {
         match self {
             Self::Enqueue { flow, size, capable } => {
@@ -93,7 +93,7 @@ impl Op {
     }
 }
 
-/// The largest packet.
+/// The size of the largest packet.
 const LARGEST: Bytes = Bytes::new(1_500);
 
 pub fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -106,7 +106,7 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..200)
 }
 
-/// As [`ops`], with changes.
+/// Generates sequences as [`ops`] does, with changes.
 pub fn ops_with_changes() -> impl Strategy<Value = Vec<Op>> {
     let change = prop_oneof![
         (1u64..30).prop_map(Op::SetLimit),
@@ -120,7 +120,8 @@ pub fn ops_with_changes() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// One flow of four is of L4S, in all of its packets: a discipline may serve these apart from others.
+/// Returns the ECN codepoint of a packet. Every fourth flow is an L4S flow with all its packets: a discipline
+/// may serve L4S flows separately.
 const fn codepoint(flow: u32, capable: bool) -> Ecn {
     match capable {
         _ if flow % 4 == 3 => Ecn::Ect1,
@@ -129,7 +130,7 @@ const fn codepoint(flow: u32, capable: bool) -> Ecn {
     }
 }
 
-/// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
+/// Creates a packet that may be marked, is in profile half of the time, and mostly has tickets.
 fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
     let ecn = codepoint(flow, capable);
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
@@ -141,7 +142,7 @@ fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
     packet
 }
 
-/// A law that broke.
+/// A violation of a law.
 #[derive(Debug)]
 pub struct Broken {
     pub law: Law,
@@ -149,7 +150,7 @@ pub struct Broken {
     pub what: String,
 }
 
-/// Everything that a discipline did, in order.
+/// All departures, drops and marks of a discipline, in order.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Left(u32),
@@ -232,9 +233,10 @@ struct Run<'a, Q> {
     now: Time,
     limit: Option<Limit>,
     holds_back: bool,
-    /// The time that it named when it refused the last request, if nothing arrived or changed since.
+    /// The time that the discipline named when it refused the last request, unless a packet arrived or a
+    /// setting changed since.
     refused_until: Option<Time>,
-    /// What waited after the last step.
+    /// The backlog after the last step.
     before: Backlog,
 }
 
@@ -253,7 +255,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
         self.queue.enqueue(self.now, packet, &mut self.ledger);
     }
 
-    /// Asks for a packet. Returns the time of the next attempt if it is refused.
+    /// Requests a packet. Returns the time of the next attempt if the discipline refuses.
     fn dequeue(&mut self) -> Option<Time> {
         let waited = !self.ledger.waiting.is_empty();
         let refused_until = std::mem::take(&mut self.refused_until);
@@ -267,7 +269,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
             return None;
         }
         let waits = self.ledger.waiting.len();
-        // A discipline may drop all that waits when it is asked.
+        // A discipline may drop its whole backlog during a request.
         if waits == 0 || !waited {
             return None;
         }
@@ -292,7 +294,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
         wakeup
     }
 
-    /// What the limit reaches of what waits: not the packet that a shaper holds.
+    /// The part of the backlog that the limit counts: without the packet that a shaper holds.
     fn reached(&self, packets: Packets, bytes: Bytes) -> Backlog {
         match self.holds_back {
             true => Backlog {
@@ -303,7 +305,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
         }
     }
 
-    /// Checks what holds after every step.
+    /// Checks the laws that hold after every step.
     fn settle(&mut self, step: usize) -> Result<(), Broken> {
         let claimed = self.queue.backlog();
         let packets = Packets::new(self.ledger.waiting.len() as u64);
@@ -315,7 +317,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
             );
             self.ledger.blame(Law::Conservation, what);
         }
-        // A buffer whose limit became smaller drains, and may exchange packets meanwhile.
+        // A buffer whose limit was reduced drains, and may exchange packets meanwhile.
         let before = std::mem::replace(&mut self.before, Backlog { packets, bytes });
         let grew = |limit: &Limit| match limit {
             Limit::Packets(_) => packets > before.packets,
@@ -332,7 +334,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
         }
     }
 
-    /// Takes out what waits.
+    /// Removes the packets that wait.
     fn empty(&mut self, step: usize) -> Result<(), Broken> {
         while let Some(packet) = self.beyond.drain.and_then(|drain| drain(&mut self.queue, self.now)) {
             self.ledger.left(&packet);
@@ -356,7 +358,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
                 self.settle(step)?;
             }
         }
-        // One more request, as a link makes.
+        // One more request, as a link makes it.
         if self.queue.dequeue(self.now, &mut self.ledger).is_some() {
             self.ledger.blame(Law::Conservation, "a packet came though none waits".to_owned());
         }
@@ -364,7 +366,7 @@ impl<Q: Queue<SimplePacket>> Run<'_, Q> {
     }
 }
 
-/// Takes steps out of `ops`, and puts its packets into one flow, as long as the same law breaks.
+/// Removes steps from `ops` and assigns the packets to one flow, as long as the same law is broken.
 pub fn shortest(
     mut broken: Broken,
     mut ops: Vec<Op>,
@@ -383,7 +385,7 @@ pub fn shortest(
     });
     let in_one_flow = in_one_flow.collect();
     take(&mut ops, in_one_flow);
-    // A step that was needed may not be any more once another is gone.
+    // A step that was needed may become unnecessary once another one is removed.
     while (0..ops.len()).rev().any(|at| {
         let mut shorter = ops.clone();
         shorter.remove(at);
@@ -431,8 +433,8 @@ pub fn check<Q: Queue<SimplePacket>>(
     Ok(())
 }
 
-/// What a run did at which step, in which most arrivals are followed at once by a request. `bypass`: those that find a
-/// transparent discipline empty go by it.
+/// Records what a run did at each step, where a request follows most arrivals at once. With `bypass`, packets
+/// that arrive while a transparent discipline is empty bypass it.
 fn passing<Q: Queue<SimplePacket>>(
     mut queue: Q,
     beyond: &Beyond<Q>,
@@ -450,7 +452,7 @@ fn passing<Q: Queue<SimplePacket>>(
             Op::Enqueue { flow, size, capable } => {
                 let packet = arrival(step as u32, flow, size, capable);
                 let goes_by = bypass && queue.backlog().is_empty() && queue.is_transparent();
-                // Some arrivals stay, so that the discipline is not always empty.
+                // Some packets stay, so that the discipline is not always empty.
                 let stays = size.is_multiple_of(3);
                 if goes_by && !stays {
                     Some(packet)

@@ -1,4 +1,4 @@
-//! Disciplines that are wrong in one way each: every one is found out, by the right law, with a short sequence.
+//! Disciplines that are wrong in one way each: each one is detected, by the right law, with a short sequence.
 #![allow(clippy::unwrap_used, reason = "a test that fails")]
 
 use std::collections::VecDeque;
@@ -14,43 +14,43 @@ use apportion_laws::{Law, Laws, Violation};
 enum Defect {
     #[default]
     None,
-    /// Loses each third packet of a busy time.
+    /// Loses every third packet of a busy period.
     Loses,
-    /// Delivers the second packet that waits, if there is one.
+    /// Delivers the second waiting packet first, if there is one.
     Reorders,
-    /// Gives nothing while a single packet waits.
+    /// Refuses to send while a single packet waits.
     Idles,
-    /// Delivers a packet once more if it was the only one.
+    /// Delivers a packet twice if it was the only one.
     Duplicates,
-    /// Counts bytes of one size for all.
+    /// Counts the same number of bytes for every packet.
     Miscounts,
-    /// Refuses and names the present.
+    /// Refuses a request and names the present time.
     WakesInPast,
-    /// Refuses each packet until a time at which it refuses again.
+    /// Refuses each packet until a time at which it refuses it again.
     Breaks,
-    /// Drops a packet after 10 that went through, and says that it is transparent.
+    /// Drops a packet after 10 have passed, and claims to be transparent.
     NotTransparent,
-    /// Marks what is not ECN-capable.
+    /// Marks packets that are not ECN-capable.
     MarksAll,
-    /// Holds one packet more than it may.
+    /// Holds one packet more than its limit.
     Overfills,
-    /// Behaves by what happened in other runs.
+    /// Behaves depending on previous runs.
     Random,
-    /// Names a time that is 50 ms later than needed: the link idles.
+    /// Names a time 50 ms too late: the link idles.
     WakesLate,
-    /// Delivers a packet with one byte more.
+    /// Delivers a packet that is larger by one byte.
     Resizes,
-    /// Clears the ECN field of what leaves.
+    /// Clears the ECN field of departing packets.
     Unmarks,
-    /// Writes "congestion experienced" and reports nothing.
+    /// Sets "congestion experienced" without reporting a mark.
     MarksInSilence,
-    /// Loses the first packet that waits when a weight changes.
+    /// Loses the first waiting packet when a weight changes.
     LeaksAtWeight,
-    /// Loses what does not fit any more when the limit becomes smaller.
+    /// Loses the packets that no longer fit when the limit is reduced.
     LosesAtLimit,
-    /// Goes on with the old limit.
+    /// Keeps the old limit.
     IgnoresLimit,
-    /// Has nothing to drain.
+    /// Drains nothing.
     KeepsAtDrain,
 }
 
@@ -242,7 +242,7 @@ fn what_goes_wrong_at_a_change_is_found() {
 
 #[test]
 fn a_limit_in_bytes_is_checked() {
-    // Four packets, whatever their size.
+    // Four packets, of any size.
     let found = violation(Defect::None, Laws::default().limit_bytes(Bytes::new(2_000))).unwrap();
     assert_eq!(found.law, Law::Limit, "{found}");
     assert_eq!(violation(Defect::None, Laws::default().limit_bytes(Bytes::new(6_000))), None);

@@ -1,4 +1,5 @@
-//! Congestion controls that are wrong in one way each: every one is found out, by the right law, with a short sequence.
+//! Congestion controls that are wrong in one way each: each one is detected, by the right law, with a short
+//! sequence.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,23 +9,23 @@ use apportion_laws::{ControlLaw, ControlViolation, verify_control};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,
-    /// A second loss leaves "not a number".
+    /// Sets the window to "not a number" after a second loss.
     LeavesNothing,
-    /// Its window can become zero.
+    /// Can reduce the window to zero.
     ShutsWindow,
-    /// A timeout doubles the threshold.
+    /// Doubles the threshold on a timeout.
     TimesOutUpwards,
-    /// It grows by what happened in other runs.
+    /// Grows the window depending on previous runs.
     Random,
-    /// It grows with what it sends.
+    /// Grows the window when it sends.
     GrowsBySending,
-    /// A loss makes it larger.
+    /// Grows the window on a loss.
     GrowsByLoss,
-    /// It never grows after a timeout.
+    /// Never grows the window after a timeout.
     Sulks,
 }
 
-/// Reno but for its defect.
+/// Reno with one defect.
 #[derive(Debug)]
 struct Control {
     defect: Defect,
