@@ -1,7 +1,8 @@
 /* Programs for tests and measurements only; none is ever attached. */
 #include "wire.h"
 
-/* Each 16 bytes behind the Ethernet header: a value in Q16 and a code come, their code and value go. */
+/* For each 16 bytes behind the Ethernet header: encodes and decodes the value in Q16 and the code found
+ * there, and replaces them by the resulting code and value. */
 SECTION("classifier") int codec(struct __sk_buff *skb)
 {
     bpf_skb_pull_data(skb, skb->len);
@@ -17,8 +18,8 @@ SECTION("classifier") int codec(struct __sk_buff *skb)
     return TC_ACT_OK;
 }
 
-/* Writes the low 20 bits of the mark as kind and label, if the frame has room; bit 31 removes a label instead.
- * The verdict is the word that was there before, with bit 31 if there was room. */
+/* Writes the low 20 bits of the mark as kind and label if the frame has room; bit 31 removes a label
+ * instead. The verdict is the previous word, with bit 31 set if there was room. */
 SECTION("classifier") int wire(struct __sk_buff *skb)
 {
     struct wire wire = wire_of(skb);
@@ -30,7 +31,8 @@ SECTION("classifier") int wire(struct __sk_buff *skb)
     return word | room << 31;
 }
 
-/* The gap of cb[0..1] ns over K = cb[2] ns with inverse 2^64/K: 1 - e^(-T/K) comes back in cb[0..1], Q64. */
+/* Computes 1 - e^(-T/K) for the gap T = cb[0..1] ns and K = cb[2] ns with inverse 2^64/K, and returns it
+ * in cb[0..1] in Q64. */
 SECTION("classifier") int decay(struct __sk_buff *skb)
 {
     __u64 t = (__u64)skb->cb[1] << 32 | skb->cb[0], k = skb->cb[2];
@@ -42,7 +44,7 @@ SECTION("classifier") int decay(struct __sk_buff *skb)
     return TC_ACT_OK;
 }
 
-/* What a program costs that does nothing. */
+/* Does nothing, to measure the cost of an empty program. */
 SECTION("classifier") int empty(struct __sk_buff *skb)
 {
     return TC_ACT_OK;

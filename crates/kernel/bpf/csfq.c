@@ -1,7 +1,7 @@
 /* The core of CSFQ and MCSFQ as a tc program at the egress of a device.
  *
- * The order of crates/core/src/aqm/csfq.rs: decide by the share as it is, count, relabel by the share as it is then. Papers, readings
- * and deviations: share.h.
+ * The order is that of crates/core/src/aqm/csfq.rs: decide by the current share, count, relabel by the
+ * share after counting. Papers, readings and deviations: share.h.
  */
 #include "share.h"
 
@@ -11,7 +11,8 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct two_settings) settings SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
 
-/* The decision, by the processor that is at it. `share` becomes alpha as it is then, if it is known. */
+/* The decision of the processor that holds the estimate. `share` becomes the updated alpha, if it is
+ * known. */
 INLINE enum verdict admit(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
     __u64 wait = waiting(&link->empty, &link->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
@@ -30,7 +31,8 @@ INLINE enum verdict admit(struct link *link, const struct settings *s, struct ar
     return PASS;
 }
 
-/* The decision while another processor is at it. Neither the label is noted nor does an overflow lower alpha. */
+/* The decision while another processor holds the estimate. The label is not recorded, and an overflow does
+ * not reduce alpha. */
 INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
     __u64 wait = waiting(&link->empty, &link->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
@@ -59,13 +61,15 @@ INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct link *
     int is_busy = __sync_lock_test_and_set(&l->busy, 1);
     if (!is_busy)
         take_up(l, s);
-    /* Read after what others left has been taken up: they came before. A processor may be stopped in between for long. */
+    /* The clock is read after the contributions of other processors are merged, since their packets came
+     * before. A processor may be preempted in between for long. */
     p.now = time_of(skb);
     p.random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
-    /* If it was stopped before that reading, others have left more meanwhile, while the link sent. */
+    /* If this processor was preempted before it read the clock, others have left further contributions,
+     * while the link sent. */
     if (!is_busy && p.now > l->last + STOPPED)
         take_up(l, s);
-    /* Clocks of processors may differ a little: time does not go back. */
+    /* The clocks of processors may differ a little: time does not go back. */
     if (p.now < l->last)
         p.now = l->last;
     __u64 share = 0;
@@ -75,7 +79,7 @@ INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct link *
         c->meanwhile++;
     } else {
         verdict = admit(l, s, &p, &share);
-        /* An exchange and not a store: what was written before is seen before. */
+        /* An exchange instead of a store: earlier writes become visible before it. */
         (void)__sync_lock_test_and_set(&l->busy, 0);
     }
     return carried_out(&packet, s, c, verdict, &p, share);

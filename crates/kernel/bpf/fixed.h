@@ -1,7 +1,7 @@
-/* Fixed point: BPF has neither floating point nor products of 128 bits.
+/* Fixed-point arithmetic: BPF has neither floating point nor 128-bit products.
  *
- * Qn is a number with n bits behind the point, in 64 bits. Products are cut, never rounded up: each loses less than one
- * unit of its last place.
+ * Qn is a number with n fractional bits, in 64 bits. Products are truncated, never rounded up: each is off
+ * by less than one unit in the last place.
  */
 #ifndef APPORTION_FIXED_H
 #define APPORTION_FIXED_H
@@ -17,20 +17,21 @@ INLINE __u64 mul_64(__u64 a, __u64 b)
     return a1 * b1 + (middle >> 32) + (other >> 32);
 }
 
-/* (a b) / 2^32 for b below 2^32, exact but for the last bit; a times what is at most 1, so that it fits. */
+/* (a b) / 2^32 for b below 2^32, exact except for the last bit; b is a factor of at most 1, so that the
+ * result fits. */
 INLINE __u64 mul_32(__u64 a, __u64 b)
 {
     return (a >> 32) * b + ((__u32)a * b >> 32);
 }
 
-/* (a b) / 2^32, or all ones if that is more than 64 bits. */
+/* (a b) / 2^32, saturating at 2^64 - 1. */
 INLINE __u64 mul_32_saturating(__u64 a, __u64 b)
 {
     __u64 high = mul_64(a, b);
     return high >> 32 ? ~0ULL : high << 32 | a * b >> 32;
 }
 
-/* e^-n in Q64, n up to 44: e^-45 is less than 2^-64. 1 is written as 1 - 2^-64. */
+/* e^-n in Q64, n up to 44: e^-45 is less than 2^-64. 1 is represented by 1 - 2^-64. */
 static const __u64 EXP_WHOLE[64] = {
     0xffffffffffffffff, 0x5e2d58d8b3bcdf1b, 0x22a555477f039740, 0x0cbed86667585765,
     0x04b0556e084f3d1e, 0x01b993fe00d53762, 0x00a2728f889ea6af, 0x003bc2d73849531d,
@@ -58,7 +59,7 @@ static const __u64 EXP_SIXTEENTHS[16] = {
     0x78ed03afbf35f94c, 0x71996c787c783410, 0x6ab7782576b52d01, 0x6440442f81a5d838,
 };
 
-/* A gap T over a time constant K: x = T/K, as far as an average needs it. */
+/* A gap T in units of a time constant K, x = T/K, as averages use it. */
 struct gap {
     /* 1 - e^-x, Q64. */
     __u64 less;
@@ -68,8 +69,8 @@ struct gap {
     __u32 is_short;
 };
 
-/* 1 - (1 - e^-y)/y in Q32 for y below 1/16 in Q64: the series y/2 - y^2/6 + y^3/24 - y^4/120.
- * What is left out is below y^5/720 < 1.4e-9; products of 32 bits lose up to 5 2^-32 = 1.2e-9. */
+/* 1 - (1 - e^-y)/y in Q32 for y below 1/16 in Q64: the series y/2 - y^2/6 + y^3/24 - y^4/120. The
+ * truncation error is below y^5/720 < 1.4e-9; products of 32 bits lose up to 5 2^-32 = 1.2e-9. */
 INLINE __u64 deficit(__u64 y64)
 {
     /* 1/2, 1/6, 1/24, 1/120 in Q32. */
@@ -95,7 +96,7 @@ INLINE struct gap gap_of(__u64 t, __u64 k, __u64 inverse)
     if (whole > 44) {
         gap.less = ~0ULL;
     } else if (!gap.is_short) {
-        /* At least 2^-64: 1 - 0 has no place in 64 bits. */
+        /* At least 2^-64: 1 - 0 does not fit into 64 bits. */
         __u64 e = mul_64(EXP_WHOLE[whole & 63], EXP_SIXTEENTHS[j & 15]) | 1;
         gap.less = mul_64(e, gap.less) - e;
     }

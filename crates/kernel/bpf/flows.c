@@ -1,15 +1,16 @@
-/* Gives the packets of each flow the class that user space chose: skb->priority, by which HTB finds a leaf.
+/* Assigns the packets of each flow the class that user space chose: skb->priority, by which HTB finds a
+ * leaf.
  *
- * It runs at the egress hook, before the queue discipline. A flow that is not in the map keeps its priority, and so
- * comes to the default class of the HTB.
+ * The program runs at the egress hook, before the queue discipline. A flow that is not in the map keeps
+ * its priority, and goes to the default class of the HTB.
  */
 #include "wire.h"
 
-/* Which fields make a flow; user space leaves the others 0 in its keys. */
+/* The fields that identify a flow; user space sets the others to 0 in its keys. */
 enum field { SOURCE = 1, DESTINATION = 2, PORTS = 4, PROTOCOL = 8 };
 
 struct flow {
-    /* In network byte order; the 4 B of IPv4 come first. */
+    /* Addresses in network byte order; an IPv4 address takes the first 4 B. */
     __u8 source[16], destination[16];
     __u8 source_port[2], destination_port[2];
     __u8 protocol, version;
@@ -44,7 +45,7 @@ SECTION("classifier") int flow_class(struct __sk_buff *skb)
         if (*kept & DESTINATION)
             COPY(flow.destination, ip + 16, 4);
         flow.protocol = ip[9];
-        /* Fragments show no port, but for the first, which goes with them. */
+        /* Only the first fragment has ports; it is treated like the other fragments. */
         whole = !(word_at(ip + 6) & 0x3fff);
         transport = ip + 4 * (ip[0] & 15);
     } else {

@@ -1,13 +1,17 @@
-/* The core of HCSFQ as a tc program at the egress of a device: the link is divided among customers, and the part of each among its flows.
+/* The core of HCSFQ as a tc program at the egress of a device: the link is divided among customers, and
+ * the part of each customer among its flows.
  *
- * Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI 2021: rates of flows come in
- * labels, and a router keeps state for the inner nodes of the tree. The order and the readings of crates/core/src/aqm/hcsfq.rs; the
- * equations of each node, and deviations: share.h.
+ * Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI
+ * 2021: labels carry the rates of flows, and a router keeps state for the inner nodes of the tree. The
+ * order and the readings are those of crates/core/src/aqm/hcsfq.rs; the equations of each node, and
+ * deviations: share.h.
  *
- * The state is one node for the root and one for each customer, in an array that user space sizes; packets add nothing to it. The customer
- * of a packet is that of the longest prefix that holds its inside address.
+ * The state is one node for the root and one for each customer, in an array that user space sizes; packets
+ * add no state. The customer of a packet is the customer of the longest prefix that contains its inside
+ * address.
  *
- * src/hierarchy.rs writes `settings`, `weights` and `prefixes` and reads the rest; the order of the fields is the same there.
+ * src/hierarchy.rs writes `settings`, `weights` and `prefixes` and reads the other maps; the order of the
+ * fields is the same there.
  */
 #define SHARES_ARE_CALLED
 #include "prefix.h"
@@ -15,38 +19,39 @@
 
 struct hierarchy {
     struct settings link;
-    /* K of the rates of customers. */
+    /* The time constant K of the rates of customers. */
     struct constant k;
-    /* Time constant of their means in ns, 0: none; 2^51 10^9 / that. */
+    /* Time constant of their means in ns, 0: none; 2^51 10^9 / `credit`. */
     __u64 credit, per_credit;
     /* 1 / the smallest weight of a customer, Q16. */
     __u64 most;
     /* Whether the inside address is the destination. */
     __u64 is_destination;
-    /* Whether a label of 1 is that of a debt, which a guarantee covers later. */
+    /* Whether a label of 1 marks a debt, which a guarantee covers later. */
     __u64 pays_debts;
 };
 
 struct weight {
-    /* W and 1/W, Q32. */
+    /* The weight W and 1/W, Q32. */
     __u64 w, inverse;
 };
 
-/* Moved by one processor at a time, which has the root. */
+/* The state of a customer, updated by the processor that holds the root. */
 struct customer {
-    /* FS_n, in front of C_n. */
+    /* The share FS_n of its flows in C_n. */
     struct link share;
     /* C_n, Q16; 0 before the first packet. */
     __u64 c;
-    /* A_n and its mean over `credit`, Q16; bits that arrived at the time of the last average; that time in ns. */
+    /* A_n and its mean over `credit`, Q16; bits that arrived at the instant of the last average; this
+     * instant in ns. */
     __u64 arrival, mean, pending, last;
     /* The last label of the customer as a flow of the root, Q16. */
     __u64 label;
-    /* Packets, bits and drops of all processors. */
+    /* Packets, bits and drops, summed over all processors. */
     __u64 packets, bits, dropped;
 };
 
-/* G of all customers, moved by guaranteed packets only: Q16, bits, ns. `missed` as in share.h. */
+/* G of all customers, updated by guaranteed packets only: Q16, bits, ns. `missed` as in share.h. */
 struct covered {
     __u64 rate, pending, last, missed;
 };
@@ -57,8 +62,8 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct two_hierarchies) settings SECTION(".maps
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct covered) covered SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
-/* By number of the customer, that of all others first. User space sets how many there are. Of each customer there are two weights, one beside each
- * of the two settings. */
+/* Indexed by the number of the customer, 0 for all others. User space sets the number of customers. Each
+ * customer has two weights, one for each of the two sets of settings. */
 struct {
     MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
     MAP_NUMBER(max_entries, 2);
@@ -72,7 +77,7 @@ struct {
     MAP_TYPE(value, struct customer);
 } customers SECTION(".maps");
 
-/* What a decision is about. */
+/* The nodes and settings that a decision uses. */
 struct tree {
     const struct hierarchy *h;
     struct link *root;
@@ -81,7 +86,7 @@ struct tree {
     const struct weight *weight;
 };
 
-/* How an average stands after `t`, with `pending` bits. */
+/* The average after a further time `t`, with `pending` bits. */
 SHARED __u64 rate_after(__u64 t, __u64 rate, __u64 pending, const struct constant *of)
 {
     if (!of)
@@ -90,7 +95,7 @@ SHARED __u64 rate_after(__u64 t, __u64 rate, __u64 pending, const struct constan
     return averaged(rate, pending, divisible(t), &gap, of->per_k);
 }
 
-/* A_n / W_n as it is written in a label, for a packet that has come; with `unknown` if A_n is not known yet. */
+/* A_n / W_n as a label encodes it, for a packet that arrived; `unknown` if A_n is not known yet. */
 SHARED __u64 customer_label(struct customer *n, const struct weight *weight, const struct hierarchy *h, const struct arrival *p,
                             __u64 unknown)
 {
@@ -105,7 +110,7 @@ SHARED __u64 customer_label(struct customer *n, const struct weight *weight, con
     }
     rate = n->arrival;
     if (h->credit) {
-        /* The mean over `credit` is divided by 1 + T / credit. No less than rate / 1.5 counts. */
+        /* The mean over `credit` is divided by 1 + T / credit. At least rate / 1.5 counts. */
         __u64 mean = n->mean - mul_64(n->mean, t >> 47 ? ~0ULL : t * (~0ULL / (h->credit + t)));
         n->mean = mean + mul_64(p->bits << 29, h->per_credit);
         __u64 least = rate / 3 * 2;
@@ -117,7 +122,8 @@ SHARED __u64 customer_label(struct customer *n, const struct weight *weight, con
     return n->label;
 }
 
-/* C_n: max(W_n FS, G_n), and C while not more than that arrives in all. At least 1 b/s, which divides. */
+/* C_n: max(W_n FS, G_n), and C as long as the total arrival rate does not exceed C. At least 1 b/s, since
+ * C_n is a divisor. */
 INLINE __u64 capacity(const struct tree *tree)
 {
     __u64 c = tree->h->link.rate;
@@ -129,7 +135,7 @@ INLINE __u64 capacity(const struct tree *tree)
     return part > 1 << 16 ? part : 1 << 16;
 }
 
-/* Rates are bounded so that sums of two fit. */
+/* Scales a rate, bounded so that the sum of two fits. */
 INLINE __u64 scaled(__u64 rate, __u64 ratio)
 {
     __u64 product = mul_32_saturating(rate, ratio);
@@ -142,7 +148,7 @@ INLINE __u64 bits_beyond(__u64 c)
     return bits > 31 ? bits - 31 : 0;
 }
 
-/* C_n from now on. If more arrives than that, FS_n and F follow at once, as if C_n had long been so. */
+/* Sets C_n. If more arrives than C_n, FS_n and F change at once, as if C_n had been so for long. */
 INLINE void set_part(struct customer *n, __u64 c)
 {
     if (c != n->c && n->share.congested) {
@@ -155,7 +161,8 @@ INLINE void set_part(struct customer *n, __u64 c)
     n->c = c;
 }
 
-/* The root's equation: whether the packet would pass if its customer were one flow is drawn, and forgotten. */
+/* Updates the root's estimate. Whether the packet would pass if its customer were a single flow is drawn
+ * at random, and not kept. */
 INLINE void update_root(const struct tree *tree, const struct arrival *p, __u64 counted, int calm, __u32 random)
 {
     const struct settings *s = &tree->h->link;
@@ -165,7 +172,8 @@ INLINE void update_root(const struct tree *tree, const struct arrival *p, __u64 
     as_flow.label = customer_label(n, tree->weight, tree->h, p, root->accepted / 2);
     int dropped = is_drawn(root, &as_flow);
     if (root->known && mul_32_saturating(root->alpha, tree->weight->w) < n->share.guaranteed) {
-        /* It has what its guarantees cover: that passes and is set aside, the rest does not pass. */
+        /* The customer has the rate that its guarantees cover: this part passes and is set aside, the rest
+         * does not pass. */
         dropped = counted != 0;
         if (!counted)
             as_flow.label = 0;
@@ -187,7 +195,7 @@ INLINE void update_covered(const struct tree *tree, const struct arrival *p)
     covered->last = p->now;
 }
 
-/* Whether more than a thousandth of the link is guaranteed packets. */
+/* Whether guaranteed packets take more than a thousandth of the link. */
 INLINE int has_guarantees(const struct tree *tree, __u64 now)
 {
     const struct covered *covered = tree->covered;
@@ -200,7 +208,7 @@ INLINE int has_guarantees(const struct tree *tree, __u64 now)
     return rate > s->rate / 1000;
 }
 
-/* Whether the virtual queue has no room, or only what is kept for guaranteed packets. */
+/* Whether the virtual queue has no room, or only the room reserved for guaranteed packets. */
 INLINE int has_no_room(const struct tree *tree, const struct arrival *p, __u64 wait, __u64 takes)
 {
     const struct settings *s = &tree->h->link;
@@ -208,14 +216,15 @@ INLINE int has_no_room(const struct tree *tree, const struct arrival *p, __u64 w
     return wait + takes > s->limit || (p->label && wait >= open && has_guarantees(tree, p->now));
 }
 
-/* What counts of a label: a debt is covered by a guarantee too, where there are any. */
+/* The part of a label that is counted: a guarantee covers debts too, if there are guarantees. */
 INLINE __u64 counted_label(const struct tree *tree, const struct arrival *p)
 {
     int is_debt = tree->h->pays_debts && p->label <= 1 << 16 && tree->customer->share.guaranteed;
     return is_debt ? 0 : p->label;
 }
 
-/* The decision, by the processor that is at it. `share` becomes FS_n as it is then, if it is known. */
+/* The decision of the processor that holds the estimates. `share` becomes the updated FS_n, if it is
+ * known. */
 INLINE enum verdict admit(const struct tree *tree, struct arrival *p, __u32 random, __u64 *share)
 {
     const struct settings *s = &tree->h->link;
@@ -263,7 +272,8 @@ INLINE void miss(struct missed *missed, __u64 bits, int is_covered, int dropped)
         __sync_fetch_and_add(&missed->accepted, bits);
 }
 
-/* The decision while another processor is at it: by shares as they stand, which the next packets take up. */
+/* The decision while another processor holds the estimates: by the current shares; the next packets merge
+ * what it counts. */
 INLINE enum verdict admit_meanwhile(const struct tree *tree, struct arrival *p, __u32 random, __u64 *share)
 {
     const struct settings *s = &tree->h->link;
@@ -286,7 +296,8 @@ INLINE enum verdict admit_meanwhile(const struct tree *tree, struct arrival *p, 
     return PASS;
 }
 
-/* What others left while this or an earlier processor was busy; a customer's, when its next packet comes. */
+/* Merges the contributions of other processors made while this or an earlier processor held the root; a
+ * customer's are merged when its next packet arrives. */
 INLINE void take_up_all(const struct tree *tree)
 {
     struct customer *n = tree->customer;
@@ -304,14 +315,15 @@ INLINE void take_up_all(const struct tree *tree)
         tree->covered->pending = pended(tree->covered->pending + __sync_lock_test_and_set(&tree->covered->missed, 0));
 }
 
-/* The verdict about a packet, after its time and random numbers have been read. */
+/* The verdict on a packet, once its time and random numbers have been read. */
 INLINE enum verdict decide(struct __sk_buff *skb, const struct tree *tree, struct arrival *p, struct counts *c, __u64 *share)
 {
     struct link *root = tree->root;
     int is_busy = __sync_lock_test_and_set(&root->busy, 1);
     if (!is_busy)
         take_up_all(tree);
-    /* As in csfq.c: read after what others left has been taken up, and once more after a long stop. */
+    /* As in csfq.c: read after the contributions of other processors are merged, and again after a long
+     * preemption. */
     p->now = time_of(skb);
     p->random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
     __u32 random = test_hook ? skb->cb[3] : bpf_get_prandom_u32();
@@ -325,13 +337,13 @@ INLINE enum verdict decide(struct __sk_buff *skb, const struct tree *tree, struc
         c->meanwhile++;
     } else {
         verdict = admit(tree, p, random, share);
-        /* An exchange and not a store: what was written before is seen before. */
+        /* An exchange instead of a store: earlier writes become visible before it. */
         (void)__sync_lock_test_and_set(&root->busy, 0);
     }
     return verdict;
 }
 
-/* Whose packet it is, in what a decision is about. */
+/* Finds the customer of a packet, and completes the nodes and settings of the decision. */
 INLINE int find_customer(struct tree *tree, __u32 number, __u32 slot)
 {
     __u32 of_weight = 2 * number + slot;

@@ -1,4 +1,4 @@
-/* Helpers of the kernel by their numbers, and how maps are declared: bpf-helpers(7), linux/bpf.h. */
+/* Helpers of the kernel by number, and declarations of maps: bpf-helpers(7), linux/bpf.h. */
 #ifndef APPORTION_HELPERS_H
 #define APPORTION_HELPERS_H
 
@@ -20,7 +20,7 @@
         MAP_TYPE(value, value_type);                                                                                   \
     }
 
-/* The packet passes as far as this program is concerned: those behind it decide further, which TC_ACT_OK would not let them from Linux 6.6 on. */
+/* Passes the packet on to further programs, which TC_ACT_OK would skip from Linux 6.6 on. */
 #define PASSES TC_ACT_UNSPEC
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
@@ -28,7 +28,8 @@ static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u32 (*const bpf_get_prandom_u32)(void) = (void *)BPF_FUNC_get_prandom_u32;
 static long (*const bpf_skb_pull_data)(struct __sk_buff *skb, __u32 length) = (void *)BPF_FUNC_skb_pull_data;
 
-/* The project's MIT licence allows the GPL too, which kernels ask for before they let programs use some helpers. */
+/* The project's MIT licence is compatible with the GPL, which kernels require before programs may use some
+ * helpers. */
 char apportion_license[] SECTION("license") = "Dual MIT/GPL";
 
 #endif

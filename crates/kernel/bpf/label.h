@@ -1,5 +1,5 @@
-/* Labels of 17 bits: 5 of exponent, 12 of mantissa behind a hidden one (Stoica, Zhang, SIGCOMM 1999, section 5.2).
- * Bit for bit what crates/core/src/label.rs writes and reads. */
+/* Labels of 17 bits: 5 bits of exponent, 12 bits of mantissa with a hidden leading one (Stoica, Zhang,
+ * SIGCOMM 1999, section 5.2). Bit for bit the encoding of crates/core/src/label.rs. */
 #ifndef APPORTION_LABEL_H
 #define APPORTION_LABEL_H
 
@@ -9,7 +9,7 @@
 #define LABEL_BITS 17
 #define LABEL_MAX ((1u << LABEL_BITS) - 1)
 
-/* The place of the highest bit that is set. Without branches: the verifier walks each path of a loop. */
+/* The position of the highest bit set. Without branches: the verifier walks each path of a loop. */
 INLINE __u32 highest_bit(__u64 v)
 {
     __u32 n = 0, step;
@@ -21,7 +21,7 @@ INLINE __u32 highest_bit(__u64 v)
     return n + (v >> 1 != 0);
 }
 
-/* The label nearest to `value` in Q16, half up; the largest for what is larger. */
+/* The label nearest to `value` in Q16, ties rounded up; the largest label for larger values. */
 INLINE __u32 label_encode(__u64 value)
 {
     /* Below 2^12 the value itself, with exponent 0. A carry to 2^12 is the first code with an exponent. */
@@ -30,13 +30,13 @@ INLINE __u32 label_encode(__u64 value)
     if (value >> 60)
         return LABEL_MAX;
     __u32 bit = highest_bit(value), shift = bit - LABEL_MANTISSA;
-    /* 2^12 to 2^13: a carry makes the exponent one larger, which is what the sum says. */
+    /* 2^12 to 2^13: a carry increments the exponent, which the sum does by itself. */
     __u32 scaled = (value + (1ULL << (shift - 1))) >> shift;
     __u32 code = ((bit - 16 - LABEL_MANTISSA) << LABEL_MANTISSA) + scaled;
     return code < LABEL_MAX ? code : LABEL_MAX;
 }
 
-/* What it stands for: a whole number below 2^43. */
+/* The value of a label: an integer below 2^43. */
 INLINE __u64 label_decode(__u32 code)
 {
     __u32 exponent = (code & LABEL_MAX) >> LABEL_MANTISSA;

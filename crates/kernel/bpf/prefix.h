@@ -1,6 +1,7 @@
-/* Numbers of prefixes of addresses: the longest one that holds the address of a packet at one of its ends decides.
+/* Lookup of address prefixes: the longest prefix that contains an address of a packet, source or
+ * destination, decides.
  *
- * IPv4 addresses are looked up as IPv6 has them, ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2).
+ * IPv4 addresses are looked up as IPv4-mapped IPv6 addresses, ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2).
  */
 #ifndef APPORTION_PREFIX_H
 #define APPORTION_PREFIX_H
@@ -8,7 +9,7 @@
 #include "wire.h"
 
 struct address {
-    /* Of the whole of an address to look up. */
+    /* The number of bits that match: all bits of an address that is looked up. */
     __u32 length;
     __u8 bytes[16];
 };
@@ -21,10 +22,10 @@ struct {
     MAP_TYPE(value, __u32);
 } prefixes SECTION(".maps");
 
-/* Puts an address of `length` bytes at the end of the 16. */
+/* Copies an address of `length` bytes to the end of the 16 bytes. */
 #define COPY(to, from, length) __builtin_memcpy((to) + 16 - (length), from, length)
 
-/* The number of the prefix; 0 if none holds it. */
+/* The number of the prefix; 0 if no prefix contains the address. */
 INLINE __u32 *prefix_of(const struct wire *wire, __u32 is_destination)
 {
     struct address address = { .length = 128 };

@@ -1,16 +1,18 @@
-/* Gives packets the class of the longest prefix that holds their address on one side: skb->priority, by which HTB finds a leaf.
+/* Assigns packets the class of the longest prefix that contains their address on one side: skb->priority,
+ * by which HTB finds a leaf.
  *
- * It runs at the egress hook, before the queue discipline.
+ * The program runs at the egress hook, before the queue discipline.
  */
 #include "prefix.h"
 
-/* Which address counts, and the class of packets whose address no prefix holds, or that are not IP; 0: they are dropped. */
+/* The address to look up, and the class of packets that no prefix contains or that are not IP; 0: they are
+ * dropped. */
 struct side {
     __u32 is_destination;
     __u32 others;
 };
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct side) side SECTION(".maps");
-/* Packets that were dropped, as no class is for them. */
+/* Packets dropped because no class is assigned to them. */
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, __u64) dropped SECTION(".maps");
 
 SECTION("classifier") int prefix_class(struct __sk_buff *skb)

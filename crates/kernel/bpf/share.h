@@ -1,20 +1,24 @@
 /* Fair shares of a link, as the cores of CSFQ, MCSFQ and HCSFQ estimate them.
  *
- * Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3; Pelsser, De Cnodder, "Improvements to
- * core stateless fair queueing", PfHSN 2002, figure 3 (MCSFQ: the share does not fall without congestion). The same
- * readings as crates/core/src/estimate/fair_share.rs with a target delay of 0.
+ * Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3; Pelsser, De Cnodder,
+ * "Improvements to core stateless fair queueing", PfHSN 2002, figure 3 (MCSFQ: the share does not fall
+ * without congestion). The readings are those of crates/core/src/estimate/fair_share.rs with a target
+ * delay of 0.
  *
- * Deviations: rates are in Q16 of a bit a second; fixed.h states the errors of exp(-T/K). The queue is the virtual one of core.h.
+ * Deviations: rates are in Q16 of bit/s; fixed.h states the errors of exp(-T/K). The queue is the virtual
+ * queue of core.h.
  *
- * src/settings.rs writes `settings` and reads `link` and `counts`; the order of the fields is the same there.
+ * src/settings.rs writes `settings` and reads `link` and `counts`; the order of the fields is the same
+ * there.
  */
 #ifndef APPORTION_SHARE_H
 #define APPORTION_SHARE_H
 
 #include "core.h"
 
-/* How the larger functions of this file are compiled. A program with several shares makes them functions of their own
- * (`SHARES_ARE_CALLED`), which the verifier walks once each. It knows nothing of their arguments then, which may be null. */
+/* How the larger functions of this file are compiled. A program with several shares compiles them as
+ * separate functions (`SHARES_ARE_CALLED`), which the verifier walks once each. The verifier then knows
+ * nothing about their arguments, which may be null. */
 #ifdef SHARES_ARE_CALLED
 #define SHARED __attribute__((noinline))
 #else
@@ -30,11 +34,12 @@ struct constant {
 enum flag {
     /* Packets leave without their label. */
     EGRESS = 1,
-    /* Packets without a label pass rather than being dropped. */
+    /* Packets without a label pass instead of being dropped. */
     PASS_UNLABELLED = 2,
-    /* G is set aside before the rest is divided. */
+    /* The guaranteed rate G is subtracted before the rest is divided. */
     AGGREGATE_GUARANTEE = 4,
-    /* A calm link stays uncongested whatever arrives (2002, footnote 3); else its share is unknown (1998). */
+    /* An uncongested link stays uncongested at any arrival rate (2002, footnote 3); otherwise its share is
+     * unknown (1998). */
     HOLDS = 8,
 };
 
@@ -44,60 +49,62 @@ struct settings {
     struct constant k_alpha;
     /* K_c in ns. */
     __u64 k_c;
-    /* Bits by which rates are cut so that C has 31 at most. */
+    /* Number of bits by which rates are shortened so that C has at most 31. */
     __u64 cut;
     /* 1 / the smallest weight, Q16. */
     __u64 most;
-    /* The part of the share that an uncongested window keeps, Q32. */
+    /* The fraction of the share that remains after an uncongested window, Q32. */
     __u64 kept;
-    /* The part of the share that an overflow keeps, Q32. */
+    /* The fraction of the share that remains after an overflow, Q32. */
     __u64 overflow_kept;
-    /* Of the virtual queue, in ns: threshold, limit for excess packets, for those of debts (label 1), for all. */
+    /* Times of the virtual queue in ns: threshold, limit for excess packets, for debts (label 1), for all
+     * packets. */
     __u64 threshold, excess_limit, debt_limit, limit;
-    /* Nanoseconds a bit, Q32. */
+    /* Nanoseconds per bit, Q32. */
     __u64 per_bit;
     /* Bytes charged for a frame in addition to its length. */
     __u64 overhead;
     __u64 flags;
 };
 
-/* One processor at a time changes the estimate. Another that comes meanwhile does not wait: it decides by the share as it
- * stands, and leaves what it would have counted in `missed`, for the next one to take up. A lock of the kernel
- * (bpf_spin_lock) costs more than all of the arithmetic. */
+/* One processor at a time updates the estimate. A processor that arrives meanwhile does not wait: it
+ * decides by the current share, and adds its contribution to `missed`, which the next processor merges. A
+ * lock of the kernel (bpf_spin_lock) costs more than the whole arithmetic. */
 struct missed {
-    /* Bits: of A, F and G, and those that joined the virtual queue. */
+    /* Bits that contribute to A, F and G, and bits added to the virtual queue. */
     __u64 arrival, accepted, guaranteed, passed;
 };
 
 struct link {
-    /* Whether a processor is at it. */
+    /* Whether a processor is updating the estimate. */
     __u32 busy;
-    /* Whether alpha is known; a share that is known and 0 lets nothing but guaranteed packets pass. */
+    /* Whether alpha is known; a known share of 0 lets only guaranteed packets pass. */
     __u32 known;
     /* The paper's alpha and tmp_alpha, Q16. */
     __u64 alpha, largest;
-    /* A, F and G, Q16, and bits that arrived at the time of the last average. */
+    /* A, F and G, Q16, and bits that arrived at the instant of the last average. */
     __u64 arrival, accepted, guaranteed;
     __u64 pending_arrival, pending_accepted, pending_guaranteed;
-    /* Of the last average; of the window's start; when the virtual queue is empty. ns. */
+    /* Times in ns: of the last average; of the start of the window; when the virtual queue is empty. */
     __u64 last, start, empty;
     struct missed missed;
     __u64 congested, periods, decreases;
 };
 
 #define DECREASES 30
-/* What waits to be averaged is at most this, so that products fit: 2 GB. */
+/* The maximum of bits that wait to be averaged, so that products fit: 2 GB. */
 #define MOST_PENDING (1ULL << 34)
 
 struct arrival {
     __u64 now, bits;
-    /* Q16, and as it is written. */
+    /* The label as a value in Q16, and as its code. */
     __u64 label;
     __u32 code;
     __u32 random;
 };
 
-/* Reads a packet and counts it, with its label; whether a share decides about it. If not, `verdict` is what becomes of it. */
+/* Reads and counts a packet and its label. Returns whether a share decides about the packet; if not,
+ * `verdict` is its verdict. */
 INLINE int is_shared(struct __sk_buff *skb, const struct settings *s, struct counts *c, struct packet *packet,
                      struct arrival *p, int *verdict)
 {
@@ -105,7 +112,7 @@ INLINE int is_shared(struct __sk_buff *skb, const struct settings *s, struct cou
     if (!arrives(skb, s->overhead, c, packet))
         return 0;
     if (packet->word >> LABEL_BITS != KIND_RATE) {
-        /* It passed no edge. */
+        /* The packet passed no edge router. */
         c->unlabelled++;
         *verdict = s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
         return 0;
@@ -116,11 +123,12 @@ INLINE int is_shared(struct __sk_buff *skb, const struct settings *s, struct cou
     return 1;
 }
 
-/* What a share divides: a link, or the part of a customer in it. */
+/* The capacity that a share divides: that of a link, or the part of a customer in it. */
 struct divided {
-    /* C, and what bounds the share for a weight of 1 (0: what guaranteed traffic leaves of C), Q16. */
+    /* C, and the upper bound of the share for a weight of 1 (0: the part of C that guaranteed traffic
+     * leaves), Q16. */
     __u64 c, whole;
-    /* Bits by which rates are cut so that C has 31 at most. */
+    /* Number of bits by which rates are shortened so that C has at most 31. */
     __u64 cut;
     /* 1 / the smallest weight, Q16. */
     __u64 most;
@@ -132,14 +140,14 @@ INLINE struct divided whole_link(const struct settings *s)
     return link;
 }
 
-/* r after a gap in which `pending` bits came. 1998, eq. (3). */
+/* The average r after a gap in which `pending` bits arrived (1998, eq. (3)). */
 INLINE __u64 averaged(__u64 r, __u64 pending, __u64 t, const struct gap *gap, __u64 per_k)
 {
     __u64 kept = r - mul_64(r, gap->less);
     if (!pending)
         return kept;
     if (gap->is_short) {
-        /* l/T (1 - e^-x) is l/K (1 - deficit). */
+        /* l/T (1 - e^-x) equals l/K (1 - deficit). */
         __u64 by_k = mul_64(pending << 29, per_k);
         return kept + by_k - mul_32(by_k, gap->deficit);
     }
@@ -148,7 +156,7 @@ INLINE __u64 averaged(__u64 r, __u64 pending, __u64 t, const struct gap *gap, __
     return kept + mul_64(rate, gap->less);
 }
 
-/* Longer gaps divide alike; 2^47 ns are a day and a half. */
+/* Limits a gap to 2^47 ns, a day and a half: longer gaps give the same quotients. */
 INLINE __u64 divisible(__u64 t)
 {
     return t >> 47 ? 1ULL << 47 : t;
@@ -171,7 +179,7 @@ SHARED int average(struct link *link, const struct settings *s, const struct arr
     }
     if (!p->label)
         link->pending_guaranteed = pended(link->pending_guaranteed + p->bits);
-    /* Packets of one instant are counted with the next that comes later. */
+    /* Packets that arrive at the same instant are counted with the next later packet. */
     if ((__s64)(p->now - link->last) <= 0)
         return 0;
     __u64 t = p->now - link->last, per_k = s->k_alpha.per_k;
@@ -186,7 +194,8 @@ SHARED int average(struct link *link, const struct settings *s, const struct arr
     return 0;
 }
 
-/* What excess traffic can have: C, or what guaranteed traffic leaves, at least a hundredth. */
+/* The capacity available to excess traffic: C, or the part that guaranteed traffic leaves, at least a
+ * hundredth. */
 INLINE __u64 available(const struct link *link, const struct settings *s, __u64 c)
 {
     if (!(s->flags & AGGREGATE_GUARANTEE) || !link->guaranteed)
@@ -195,10 +204,10 @@ INLINE __u64 available(const struct link *link, const struct settings *s, __u64 
     return c > link->guaranteed + least ? c - link->guaranteed : least;
 }
 
-/* The end of a congested window: alpha C / F, with F at least C / 1000. */
+/* Ends a congested window: alpha C / F, with F at least C / 1000. */
 INLINE void scale(struct link *link, const struct divided *d, __u64 x)
 {
-    /* A share of nothing stays one. */
+    /* A share of zero stays zero. */
     if (!link->alpha)
         return;
     __u64 least = d->c / 1000;
@@ -249,7 +258,8 @@ SHARED int estimate(struct link *link, const struct settings *s, const struct di
     if (over) {
         __u64 kept = mul_32(link->alpha, s->kept);
         link->alpha = link->largest > kept ? link->largest : kept;
-        /* 1998: the share of a calm link is unknown again, and that of one that saw nothing. 2002: that is 0. */
+        /* 1998: the share becomes unknown after an uncongested window and after a window without traffic.
+         * 2002: it is 0 in the latter case. */
         link->known = s->flags & HOLDS ? 1 : !calm && link->alpha;
         link->largest = 0;
         link->start = p->now;
@@ -257,21 +267,24 @@ SHARED int estimate(struct link *link, const struct settings *s, const struct di
     return 0;
 }
 
-/* Whether the label has it dropped: p = 1 - alpha / label. It is dropped if random < p, both times the label. */
+/* Whether the packet is dropped by its label, with p = 1 - alpha / label: random < p, multiplied by the
+ * label. */
 INLINE int is_drawn(const struct link *link, const struct arrival *p)
 {
     __u64 alpha = link->alpha;
     return link->known && p->label > alpha && mul_32(p->label, p->random) < p->label - alpha;
 }
 
-/* Whether the virtual queue has no room: the last of it is for guaranteed packets, once more than a thousandth is. */
+/* Whether the virtual queue has no room: its last part is reserved for guaranteed packets, once they
+ * exceed a thousandth. */
 INLINE int is_full(const struct link *link, const struct settings *s, const struct arrival *p, __u64 wait, __u64 takes)
 {
     __u64 open = p->label > 1 << 16 ? s->excess_limit : s->debt_limit;
     return wait + takes > s->limit || (p->label && wait >= open && link->guaranteed > s->rate / 1000);
 }
 
-/* What others left while this or an earlier processor was busy. Atomic: they may do so now. */
+/* Merges the contributions of other processors made while this or an earlier processor held the estimate.
+ * Atomic, since others may add to them at the same time. */
 SHARED int take_up(struct link *link, const struct settings *s)
 {
     if (!link || !s)
@@ -287,7 +300,7 @@ SHARED int take_up(struct link *link, const struct settings *s)
     return 0;
 }
 
-/* The buffer was full. */
+/* Reacts to an overflow of the buffer. */
 INLINE void overflow(struct link *link, const struct settings *s)
 {
     if (!link->decreases)
@@ -296,7 +309,7 @@ INLINE void overflow(struct link *link, const struct settings *s)
     link->alpha = mul_32(link->alpha, s->overflow_kept);
 }
 
-/* What the kernel does with a packet of this verdict: it is counted and labelled. */
+/* Counts and labels a packet by its verdict, and returns the action for the kernel. */
 INLINE int carried_out(const struct packet *packet, const struct settings *s, struct counts *c, enum verdict verdict,
                        const struct arrival *p, __u64 share)
 {
@@ -311,7 +324,7 @@ INLINE int carried_out(const struct packet *packet, const struct settings *s, st
     if (s->flags & EGRESS) {
         wire_put(wire, 0, 0);
     } else if (share && p->label > share) {
-        /* 0 says that a guarantee covers the packet: a share below 1 is written as 1. */
+        /* 0 means that a guarantee covers the packet: a share below 1 is written as 1. */
         __u32 most = label_encode(share > 1 << 16 ? share : 1 << 16);
         __u32 lower = first_code(wire, most, packet->segments);
         if (lower != p->code) {

@@ -1,96 +1,105 @@
-/* Probabilistic packet scheduling at a link, as a tc program at the egress of a device: TRED, which is RED whose drop probability falls
- * with the tickets on a packet, and the exchange of what passes for the tickets that the next router issued to the link.
+/* Probabilistic packet scheduling at a link, as a tc program at the egress of a device: TRED, i.e. RED
+ * with a drop probability that decreases with the tickets on a packet, and the exchange of the tickets of
+ * passing packets for those that the next router issued to the link.
  *
- * Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-C, II-D and II-G; Floyd, Jacobson, "Random early
- * detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993, section 4. The same readings as crates/core/src/aqm/tred.rs,
- * drop_curve.rs, crates/core/src/mark/currency_exchange.rs and ticket_policer.rs.
+ * Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-C,
+ * II-D and II-G; Floyd, Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM ToN
+ * 1(4), 1993, section 4. The readings are those of crates/core/src/aqm/tred.rs, drop_curve.rs,
+ * crates/core/src/mark/currency_exchange.rs and ticket_policer.rs.
  *
- * Deviations: a classifier does not see the queue of its device. The queue here is the virtual one of core.h, and it is measured by the time
- * that the link needs for it: a packet of a threshold or limit is one of 1500 B. Tickets are exchanged in front of it. Averages are in
- * fixed point.
+ * Deviations: a classifier does not see the queue of its device. The program uses the virtual queue of
+ * core.h, measured in transmission time: a packet of a threshold or limit has 1500 B. Tickets are
+ * exchanged before the queue. Averages are in fixed point.
  *
- * src/tickets.rs writes `settings` and reads `state` and `counts`; the order of the fields is the same there.
+ * src/tickets.rs writes `settings` and reads `state` and `counts`; the order of the fields is the same
+ * there.
  */
 #include "core.h"
 
 enum flag {
-    /* Tickets count; else plain RED. */
+    /* Tickets are taken into account; otherwise plain RED. */
     FACTOR = 1,
-    /* They are compared for bytes; else packet by packet. */
+    /* Tickets are compared per byte; otherwise per packet. */
     PER_BYTE = 2,
-    /* ExpectTkt is what a packet carries whose flow has its share; else the mean below K MinTkt. */
+    /* ExpectTkt is the number of tickets that a packet of a flow at its share carries; otherwise the mean
+     * below K MinTkt. */
     SHARE = 4,
-    /* A packet that was spared with probability 1 - p takes the tickets of those that were not. */
+    /* A packet that was spared with probability 1 - p takes the tickets of the dropped packets. */
     RELABEL = 8,
     /* Drops are at least 1/p_b arrivals apart. */
     WAIT = 16,
-    /* The factor multiplies p after the count that spaces drops, or there is no count. */
+    /* The factor multiplies p after the count that spaces drops is applied, or there is no such count. */
     AFTER = 32,
     NO_COUNT = 64,
     /* Tickets are exchanged. */
     EXCHANGE = 128,
-    /* Tags are floating; else whole numbers. */
+    /* Tags are floating-point numbers; otherwise integers. */
     FLOATING = 256,
-    /* They are cut, or rounded by chance; else to the nearest. */
+    /* Tags are rounded down, or randomly; otherwise to nearest. */
     DOWN = 512,
     STOCHASTIC = 1024,
 };
 
 struct settings {
-    /* Nanoseconds a bit, Q32. */
+    /* Nanoseconds per bit, Q32. */
     __u64 per_bit;
     /* Bytes charged for a frame in addition to its length. */
     __u64 overhead;
     __u64 flags;
-    /* Of the virtual queue, and of one full packet, ns. */
+    /* Transmission times of the virtual queue's limit and of one full packet, ns. */
     __u64 limit, full;
-    /* MinThresh, MaxThresh, and from where on all is dropped: ns, Q24. */
+    /* MinThresh, MaxThresh, and the threshold above which every packet is dropped: ns, Q24. */
     __u64 min_th, max_th, ceiling;
-    /* p_b for each unit of the average above MinThresh, and above MaxThresh, Q32 by 2^-64. */
+    /* The slopes of p_b over the average queue above MinThresh and above MaxThresh, Q32 by 2^-64. */
     __u64 slope, gentle;
     /* MaxP, Q32. */
     __u64 max_p;
     /* w_q, Q64. */
     __u64 w_q;
-    /* ns of a mean packet, Q16. */
+    /* Transmission time of a mean packet in ns, Q16. */
     __u64 mean_packet;
-    /* WinLength, and half of the window of MinTkt, ns. */
+    /* WinLength, and half of the window of MinTkt, in ns. */
     __u64 window, half;
-    /* n; K in Q16, 0: all packets count; the part of its share that a flood keeps, Q32. */
+    /* n; K in Q16, 0: all packets count; the fraction of its share that an aggressive flow keeps, Q32. */
     __u64 n, k, keep;
-    /* Of the exchange: what the next router issues, tickets a second in Q16; WinLength, and the windows of ActualTktRate and of a change of
-     * what is issued, ns; the first two in seconds, Q32. */
+    /* The exchange: tickets per second that the next router issues, Q16; WinLength, and the windows of
+     * ActualTktRate and of a change of the issue rate, ns; the first two in seconds, Q32. */
     __u64 issued, in_window, policing_window, issue_window, in_seconds, policing_seconds;
-    /* How far policing goes, and 1 / that, Q32; the largest tag. */
+    /* The bound of the policing factor and its inverse, Q32; the largest tag. */
     __u64 bound, least_bound, largest;
 };
 
 struct state {
-    /* Whether a processor is at it; whether the average was above MinThresh at the last packet. */
+    /* Whether a processor is updating the state; whether the average was above MinThresh at the last
+     * packet. */
     __u32 busy, above;
-    /* The average queue, ns in Q24. */
+    /* The average queue in ns, Q24. */
     __u64 average;
-    /* Packets since the last drop, or since the average came above MinThresh. */
+    /* Packets since the last drop, or since the average exceeded MinThresh. */
     __u64 count;
-    /* When the virtual queue is empty; until when idle time is in the average; the last packet; the last one with tickets. ns. */
+    /* Times in ns: when the virtual queue is empty; until when idle time is included in the average; of
+     * the last packet; of the last packet with tickets. */
     __u64 empty, resumed, last, front;
-    /* What the windows hold: tickets in Q20, bytes in Q16. ExpectTkt is their ratio. */
+    /* The contents of the windows: tickets in Q20, bytes in Q16. ExpectTkt is their ratio. */
     __u64 tickets, bytes;
-    /* MinTkt: the number of the half that runs, its least label, and that of the half before; ~0: none. */
+    /* MinTkt: the number of the current half of the window, its minimum label, and the minimum of the
+     * previous half; ~0: none. */
     __u64 number, least, before;
-    /* What others decided meanwhile: packets, tickets in Q20, bytes in Q16 that count, and bits that joined the virtual queue. */
+    /* Contributions of other processors: packets, tickets in Q20, counted bytes in Q16, and bits added to
+     * the virtual queue. */
     __u64 missed_count, missed_tickets, missed_bytes, missed_passed;
-    /* Of the exchange: what is in effect of what is issued, Q16, and since when; what the windows of InTktRate and ActualTktRate hold, Q20,
-     * and since when. */
+    /* The exchange: the part of the issue rate that is in effect, Q16, and the time of its last change;
+     * the contents of the windows of InTktRate and ActualTktRate, Q20, and the time of each. */
     __u64 effective, changed, arrived, arrived_at, written, written_at;
-    /* Tickets that others saw come, and wrote meanwhile, Q20. */
+    /* Tickets that arrived and were written on other processors, Q20. */
     __u64 missed_arrived, missed_written;
 };
 
 struct ticket_counts {
     struct counts all;
-    /* Dropped as the average is too high; packets with tickets, and tickets on them; those that did not count for ExpectTkt; packets that may
-     * have been dropped by their tickets; tickets that the exchange wrote. */
+    /* Packets dropped since the average is too high; packets with tickets, and the tickets on them;
+     * packets that ExpectTkt ignored; packets that could be dropped by their tickets; tickets that the
+     * exchange wrote. */
     __u64 forced, labelled, tickets, filtered, judged, written;
 };
 
@@ -101,32 +110,32 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct state) state SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct ticket_counts) counts SECTION(".maps");
 
 #define ONE (1ULL << 32)
-/* More tickets than that on a packet count as that many, so that products fit. */
+/* The maximum number of tickets counted for a packet, so that products fit. */
 #define MOST_TICKETS (1ULL << 27)
-/* What tickets are compared for, in bytes. */
+/* The unit for which tickets are compared, in bytes. */
 #define UNIT 65536
-/* What the windows hold at most, so that sums fit. */
+/* The maximum contents of the windows, so that sums fit. */
 #define MOST_HELD (1ULL << 62)
 #define NO_LABEL (~0ULL)
 
 struct arrival {
     __u64 now, bits, bytes;
-    /* InTkt, 0 without any, and as it is written. */
+    /* InTkt, 0 without tickets, and as its code. */
     __u64 tickets;
     __u32 code, random, rounding;
 };
 
-/* ExpectTkt / InTkt, and what a packet stands for. */
+/* ExpectTkt / InTkt of a packet, with the values that it follows from. */
 struct worth {
-    /* InTkt for a unit, Q16. */
+    /* InTkt per unit, Q16. */
     __u64 worth;
-    /* ExpectTkt for a unit, Q16, 0 while it is unknown; and that by InTkt, Q32. */
+    /* ExpectTkt per unit, Q16, 0 if unknown; and ExpectTkt / InTkt, Q32. */
     __u64 expect, lack;
-    /* Bytes that count, Q16. */
+    /* Counted bytes, Q16. */
     __u64 bytes;
 };
 
-/* Beside those of core.h: the average is too high. */
+/* In addition to the verdicts of core.h: dropped since the average is too high. */
 #define FORCED_OUT 3
 
 enum zone { FREE, FORCED, CURVE };
@@ -137,7 +146,7 @@ struct judgement {
     __u64 p;
 };
 
-/* The functions that follow are of their own, so that the verifier walks them once. */
+/* The following functions are not inlined, so that the verifier walks each of them once. */
 #define FUNCTION __attribute__((noinline))
 
 INLINE __u64 bits_of(__u64 value)
@@ -155,7 +164,7 @@ FUNCTION __u64 ratio(__u64 a, __u64 b)
     return (whole << 32) + (((a - whole * b) >> cut) << 32) / (b >> cut);
 }
 
-/* x^n in Q32, for n up to 16; what is more than 64 bits is all ones. By squares: five steps. */
+/* x^n in Q32, for n up to 16, by squaring: five steps. Saturates at 2^64 - 1. */
 FUNCTION __u64 power(__u64 x, __u64 n)
 {
     __u64 product = ONE;
@@ -180,7 +189,7 @@ FUNCTION __u64 kept_after(__u64 w, __u64 m)
     return kept;
 }
 
-/* What a window holds after `t`: Avg_rate W = (Avg_rate W + size) W / (T + W). */
+/* The contents of a window after `t`: Avg_rate W = (Avg_rate W + size) W / (T + W). */
 INLINE __u64 held_after(__u64 held, __u64 t, __u64 window)
 {
     return held - mul_64(held, t >> 47 ? ~0ULL : t * (~0ULL / (window + t)));
@@ -191,7 +200,7 @@ INLINE __u64 held(__u64 sum)
     return sum < MOST_HELD ? sum : MOST_HELD;
 }
 
-/* ExpectTkt for a unit in Q16; 0 before a packet counted. */
+/* ExpectTkt per unit in Q16; 0 before any packet was counted. */
 INLINE __u64 expected(const struct state *state)
 {
     /* Q20 over Q16 and the unit of 2^16 bytes: 2^28. */
@@ -204,7 +213,7 @@ INLINE __u64 expected(const struct state *state)
     return (whole << 28) + (((state->tickets - whole * bytes) >> cut) << 28) / (bytes >> cut);
 }
 
-/* Counts a label for MinTkt, and gives the least of the window. */
+/* Adds a label to MinTkt, and returns the minimum of the window. */
 INLINE __u64 least(struct state *state, const struct settings *s, __u64 now, __u64 label)
 {
     __u64 number = now / s->half;
@@ -227,7 +236,7 @@ INLINE struct worth worth_of(const struct settings *s, const struct arrival *p)
     return worth;
 }
 
-/* Moves both windows to `now`, with what has come. */
+/* Advances both windows to `now`, with the tickets and bytes that arrived. */
 INLINE void move(struct state *state, const struct settings *s, __u64 now, __u64 tickets, __u64 bytes)
 {
     __u64 t = now > state->front ? now - state->front : 0;
@@ -236,7 +245,7 @@ INLINE void move(struct state *state, const struct settings *s, __u64 now, __u64
     state->front = now;
 }
 
-/* ExpectTkt / InTkt of a packet with tickets. */
+/* Computes ExpectTkt / InTkt of a packet with tickets. */
 FUNCTION int compare(struct state *state, const struct settings *s, const struct arrival *p, struct worth *worth,
                      struct ticket_counts *c)
 {
@@ -245,12 +254,13 @@ FUNCTION int compare(struct state *state, const struct settings *s, const struct
     c->labelled++;
     c->tickets += p->tickets;
     *worth = worth_of(s, p);
-    /* Labels are compared as they are written. */
+    /* Labels are compared in their encoded precision. */
     __u64 label = s->flags & PER_BYTE ? label_decode(label_encode(worth->worth)) : p->tickets;
     __u64 min_tkt = least(state, s, p->now, label), expect;
     min_tkt = (min_tkt > 1 ? min_tkt : 1) << 16;
     if (s->flags & SHARE) {
-        /* The least is known to be right: all above it divide the link alike with any ExpectTkt below. */
+        /* The minimum is correct: flows with larger labels get the same division of the link for any
+         * smaller ExpectTkt. */
         expect = expected(state);
         expect = expect > min_tkt ? expect : min_tkt;
     } else {
@@ -266,7 +276,7 @@ FUNCTION int compare(struct state *state, const struct settings *s, const struct
     return 0;
 }
 
-/* InTkt min(1, ExpectTkt / InTkt) in Q20: no more than is expected of these bytes. */
+/* InTkt min(1, ExpectTkt / InTkt) in Q20: at most the expected tickets for these bytes. */
 INLINE __u64 due(const struct arrival *p, const struct worth *worth)
 {
     __u64 own = p->tickets << 20, expected = mul_32_saturating(worth->expect << 4, worth->bytes);
@@ -299,7 +309,8 @@ INLINE __u64 curve(const struct settings *s, __u64 average)
     return at_most_one(mul_64(average - s->min_th, s->slope));
 }
 
-/* The probability with which a packet that lacks `lack` is dropped, after `count` packets; ALONE: by itself. */
+/* The drop probability of a packet with ExpectTkt / InTkt = `lack`, after `count` packets; ALONE: without
+ * a count. */
 #define ALONE (~0ULL)
 FUNCTION __u64 probability(const struct settings *s, __u64 average, __u64 lack, __u64 count)
 {
@@ -318,11 +329,11 @@ FUNCTION __u64 probability(const struct settings *s, __u64 average, __u64 lack, 
     return p < most ? p : most;
 }
 
-/* Counts an arrival, and says what the average means for it. */
+/* Counts an arrival, and returns the decision that follows from the average. */
 INLINE struct judgement judge(struct state *state, const struct settings *s, __u64 wait, __u64 lack)
 {
     struct judgement judgement = { .zone = FREE };
-    /* As many that the product with p fits. */
+    /* Bounded so that the product with p fits. */
     if (state->count < 1 << 30)
         state->count++;
     if (state->average <= s->min_th || wait <= s->full) {
@@ -339,13 +350,14 @@ INLINE struct judgement judge(struct state *state, const struct settings *s, __u
     return judgement;
 }
 
-/* The average queue after idle time and with what a packet finds. */
+/* Updates the average queue for idle time and for the queue that a packet finds. */
 FUNCTION int observe(struct state *state, const struct settings *s, __u64 now, __u64 wait)
 {
     if (!state || !s)
         return 0;
     if (!wait) {
-        /* The small packets that could have been sent meanwhile would each have seen an empty queue. */
+        /* During idle time, small packets could have been sent, each of which would have seen an empty
+         * queue. */
         __u64 from = state->empty > state->resumed ? state->empty : state->resumed;
         __u64 idle = now > from ? now - from : 0, m;
         m = s->mean_packet ? (idle >> 47 ? 1ULL << 63 : idle << 16) / s->mean_packet : 0;
@@ -358,7 +370,7 @@ FUNCTION int observe(struct state *state, const struct settings *s, __u64 now, _
     return 0;
 }
 
-/* A packet with tickets arrives: InTktRate. */
+/* Updates InTktRate for an arriving packet with tickets. */
 INLINE void arrive(struct state *state, const struct settings *s, const struct arrival *p)
 {
     __u64 t = p->now > state->arrived_at ? p->now - state->arrived_at : 0;
@@ -366,7 +378,7 @@ INLINE void arrive(struct state *state, const struct settings *s, const struct a
     state->arrived_at = p->now;
 }
 
-/* Brings what is in effect closer to what is issued, as an average over the window would. */
+/* Moves the rate in effect towards the issue rate, as an average over the window would. */
 INLINE void approach(struct state *state, const struct settings *s, __u64 now)
 {
     __u64 gap = now > state->changed ? now - state->changed : 0, sum = s->issue_window + gap;
@@ -393,7 +405,7 @@ INLINE __u64 policing(const struct state *state, const struct settings *s, __u64
     return factor > s->least_bound ? factor : s->least_bound;
 }
 
-/* A tag from tickets in Q16. */
+/* The tag for a number of tickets in Q16. */
 INLINE __u64 tag_of(const struct settings *s, __u64 tickets, __u32 random)
 {
     if (s->flags & STOCHASTIC)
@@ -405,16 +417,17 @@ INLINE __u64 tag_of(const struct settings *s, __u64 tickets, __u32 random)
     return tag ? tag : 1;
 }
 
-/* What a packet leaves with that has `tickets`: InTkt OutTktRate / InTktRate OutTktRate / ActualTktRate. */
+/* The tickets that a packet with `tickets` leaves with: InTkt OutTktRate / InTktRate OutTktRate /
+ * ActualTktRate. */
 FUNCTION __u64 exchanged(struct state *state, const struct settings *s, __u64 now, __u64 tickets, __u32 random)
 {
     if (!state || !s)
         return 1;
-    /* What was issued at the start counts as a window from the first packet on. */
+    /* The tickets issued at the start count as a full window from the first packet on. */
     if (!state->written_at)
         state->written_at = state->changed = now;
     approach(state, s, now);
-    /* A packet is worth a window of what is issued at most. */
+    /* A packet is worth at most the tickets issued in one window. */
     __u64 share = at_most_one(ratio(tickets << 20, state->arrived));
     __u64 worth = mul_32_saturating(mul_32_saturating(state->effective, s->in_seconds), share);
     worth = mul_32_saturating(worth, policing(state, s, now));
@@ -426,7 +439,8 @@ FUNCTION __u64 exchanged(struct state *state, const struct settings *s, __u64 no
     return tag;
 }
 
-/* What a packet that passes leaves with, as a label: the tickets of those that were not spared, or of the next currency. */
+/* The label of a passing packet: the tickets of the packets that were not spared, or the tickets of the
+ * next currency. */
 INLINE __u32 outgoing(struct state *state, const struct settings *s, const struct arrival *p, __u64 p_drop,
                       struct ticket_counts *c)
 {
@@ -444,7 +458,8 @@ INLINE __u32 outgoing(struct state *state, const struct settings *s, const struc
     return label_encode(tag << 16);
 }
 
-/* What others left while this or an earlier processor was busy: packets that no average has seen. */
+/* Merges the contributions of other processors made while this or an earlier processor held the state:
+ * packets that no average includes yet. */
 INLINE void take_up(struct state *state, const struct settings *s)
 {
     if (!(state->missed_count | state->missed_passed))
@@ -457,7 +472,7 @@ INLINE void take_up(struct state *state, const struct settings *s)
     joined(&state->empty, state->last, s->per_bit, __sync_lock_test_and_set(&state->missed_passed, 0));
 }
 
-/* What becomes of a packet; `code` is the label that it leaves with. */
+/* The verdict on a packet; `code` becomes its new label. */
 INLINE int admit(struct state *state, const struct settings *s, const struct arrival *p, struct ticket_counts *c,
                           __u32 *code)
 {
@@ -491,7 +506,7 @@ INLINE int admit(struct state *state, const struct settings *s, const struct arr
     return PASS;
 }
 
-/* The decision while another processor is at it: by what stands there, each packet by itself. */
+/* The decision while another processor holds the state: by the current values, each packet by itself. */
 INLINE int admit_meanwhile(struct state *state, const struct settings *s, const struct arrival *p,
                                     struct ticket_counts *c, __u32 *code)
 {
@@ -527,7 +542,7 @@ INLINE int admit_meanwhile(struct state *state, const struct settings *s, const 
         return full ? OVERFLOW : EARLY;
     __sync_fetch_and_add(&state->missed_passed, p->bits);
     if (p->tickets) {
-        /* What is written counts with the next packet. */
+        /* The tickets written count from the next packet on. */
         struct state alone = *state;
         *code = outgoing(&alone, s, p, p_drop, c);
         if (s->flags & EXCHANGE)
@@ -536,7 +551,7 @@ INLINE int admit_meanwhile(struct state *state, const struct settings *s, const 
     return PASS;
 }
 
-/* The tickets of a frame, at least one; 0 without a label of tickets. */
+/* The tickets of a frame, at least one; 0 without a ticket label. */
 INLINE __u64 tickets_of(__u32 word)
 {
     if (word >> LABEL_BITS != KIND_TICKETS)
@@ -562,7 +577,8 @@ INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct state 
     int is_busy = __sync_lock_test_and_set(&kept->busy, 1);
     if (!is_busy)
         take_up(kept, s);
-    /* Read after what others left has been taken up, and once more after a long stop: they came before. */
+    /* The clock is read after the contributions of other processors are merged, since their packets came
+     * before, and again after a long preemption. */
     p.now = time_of(skb);
     p.random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
     p.rounding = test_hook ? skb->cb[3] : bpf_get_prandom_u32();
@@ -577,7 +593,7 @@ INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct state 
         c->all.meanwhile++;
     } else {
         verdict = admit(kept, s, &p, c, &code);
-        /* An exchange and not a store: what was written before is seen before. */
+        /* An exchange instead of a store: earlier writes become visible before it. */
         (void)__sync_lock_test_and_set(&kept->busy, 0);
     }
     if (verdict != PASS) {

@@ -1,4 +1,4 @@
-/* Labels on frames, as docs/wire-labels.md says and crates/live/src/wire_label.rs does. */
+/* Labels on frames, as in docs/wire-labels.md and crates/live/src/wire_label.rs. */
 #ifndef APPORTION_WIRE_H
 #define APPORTION_WIRE_H
 
@@ -12,12 +12,12 @@
 #define ETHERNET 14
 #define IPV4_HEADER 20
 #define IPV6_HEADER 40
-/* Two VLAN tags at most, as crates/live/src/frame.rs reads, and the ports. */
+/* Two VLAN tags at most, as in crates/live/src/frame.rs, and the ports. */
 #define LONGEST (ETHERNET + 8 + IPV6_HEADER + 4)
 
-/* What a frame has for labels. */
+/* The parts of a frame that carry a label. */
 struct wire {
-    /* 4 or 6; 0 if neither, or cut short. */
+    /* IP version, 4 or 6; 0 if the frame is neither, or truncated. */
     __u32 version;
     /* The IP header. */
     __u8 *ip;
@@ -34,7 +34,8 @@ INLINE int is_vlan(__u32 ethertype)
     return ethertype == 0x8100 || ethertype == 0x88a8;
 }
 
-/* Finds the IP header, if all of it is there. The length that it states is not compared with that of the frame. */
+/* Finds the IP header, if it is complete. The length in the header is not compared with the length of the
+ * frame. */
 INLINE struct wire wire_of(struct __sk_buff *skb)
 {
     struct wire wire = {};
@@ -67,7 +68,8 @@ INLINE struct wire wire_of(struct __sk_buff *skb)
     return wire;
 }
 
-/* Whether it is neighbour discovery that no router forwarded (RFC 4861 section 4), which a link cannot do without. */
+/* Whether the packet is neighbour discovery that no router forwarded (RFC 4861 section 4), which a link
+ * depends on. */
 INLINE int is_neighbour_discovery(const struct wire *wire)
 {
     const __u8 *ip = wire->ip;
@@ -77,7 +79,8 @@ INLINE int is_neighbour_discovery(const struct wire *wire)
     return ip[6] == 58 && ip[7] == 255 && ip[IPV6_HEADER] >= 133 && ip[IPV6_HEADER] <= 137;
 }
 
-/* Whether there is room: IPv6 always has it, IPv4 if the datagram is atomic (RFC 6864) and not authenticated. */
+/* Whether the packet has room for a label: IPv6 always, IPv4 if the datagram is atomic (RFC 6864) and not
+ * authenticated. */
 INLINE int has_room(const struct wire *wire)
 {
     if (wire->version == 6)
@@ -87,7 +90,7 @@ INLINE int has_room(const struct wire *wire)
     return 0;
 }
 
-/* The word of 20 bits: kind and label. 0, which is no kind, if there is none. */
+/* The 20-bit word of kind and label. 0, which is not a kind, without a label. */
 INLINE __u32 wire_word(const struct wire *wire)
 {
     if (!has_room(wire))
@@ -106,7 +109,7 @@ INLINE __u32 wire_word(const struct wire *wire)
     return (dscp & 3) == DSCP_POOL_2 && dscp >> 2 == word >> 16 ? word : 0;
 }
 
-/* Writes a 16-bit word of an IPv4 header, and its difference into the checksum: RFC 1624 equation 3. */
+/* Replaces a 16-bit word of an IPv4 header, and updates the checksum (RFC 1624 equation 3). */
 INLINE void replace(__u8 *ip, __u32 at, __u32 new)
 {
     __u32 old = word_at(ip + at);
@@ -121,7 +124,7 @@ INLINE void replace(__u8 *ip, __u32 at, __u32 new)
     ip[11] = sum;
 }
 
-/* Writes DSCP and word where has_room() said yes. */
+/* Writes DSCP and word into a packet for which has_room() holds. */
 INLINE void wire_put(const struct wire *wire, __u32 dscp, __u32 word)
 {
     __u8 *ip = wire->ip;
