@@ -1,12 +1,14 @@
-//! Compiles the tc programs, if the feature `bpf` asks for them: `clang --target=bpf`, one object for each `bpf/*.c`.
+//! Compiles the tc programs if the feature `bpf` is enabled: `clang --target=bpf`, one object for each
+//! `bpf/*.c`.
 //!
-//! What is embedded is `None` without the feature or where clang fails; then a warning says why, and loading refuses.
+//! Without the feature, or if clang fails, the embedded object is `None`; in the second case a warning gives
+//! the reason, and loading fails.
 
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
-/// The programs, by file.
+/// The names of the programs' source files.
 const SOURCES: [&str; 6] = ["csfq", "hcsfq", "tred", "flows", "prefixes", "check"];
 
 fn main() -> io::Result<()> {
@@ -37,11 +39,12 @@ fn compile(name: &str, object: &Path) -> Result<(), String> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let here = env::var("CARGO_MANIFEST_DIR").map_err(|error| error.to_string())?;
     let status = Command::new(&clang)
-        // -g: maps are described by their types. v3: 32-bit registers and exchanges (Linux 5.12).
+        // -g: types describe the maps. v3: 32-bit registers and exchanges (Linux 5.12).
         .args(["--target=bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c"])
-        // The types name files: those of the crate, so that a program is the same wherever its checkout lies.
+        // Debug information contains file names, here relative to the crate, so that the object does not
+        // depend on the path of the checkout.
         .arg(format!("-ffile-prefix-map={here}=."))
-        // Where Debian keeps asm/types.h.
+        // The path of asm/types.h on Debian.
         .arg("-idirafter")
         .arg(format!("/usr/include/{arch}-linux-gnu"))
         .arg(format!("bpf/{name}.c"))

@@ -1,11 +1,11 @@
-//! A tree of HTB's classes, as the discipline `htb` has it: assured rates, ceilings, and a FIFO in each leaf.
+//! A tree of HTB classes for the discipline `htb`: assured rates, ceilings, and a FIFO in each leaf.
 //!
-//! Source: tc-htb(8). Above the classes stands one more, of the rate of the link. Turns are in proportion to assured rates, as those of
-//! [`htb`](apportion_core::system::htb) are, but none is shorter than an Ethernet frame or longer than 200 kB. Packets find
-//! their leaf by `skb->priority`; what names none is sent at once, undivided, so that a link lives on without the program that
-//! names leaves.
+//! Source: tc-htb(8). A root class with the rate of the link is added above the classes. Quanta are
+//! proportional to assured rates, as in [`htb`](apportion_core::system::htb), but at least an Ethernet frame
+//! and at most 200 kB. `skb->priority` selects the leaf of a packet; a packet without a leaf is sent at once,
+//! undivided, so that the link keeps working without the program that sets the priority.
 //!
-//! Cost: one class for each, one queue for each leaf; two system calls each when it is set up.
+//! Cost: one class per class and one queue per leaf; two system calls each during setup.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +19,18 @@ use apportion_linux::netlink::{Netlink, NetlinkError};
 
 use crate::htb::{HtbTree, TURNS, WHOLE, handle, whole};
 
-/// The number that sends at once what no leaf is named for.
+/// The class number of packets without a leaf, which are sent at once.
 const NONE: u16 = 0;
-/// Classes above each other that HTB takes besides that of the link.
+/// The maximum depth of the classes below the root that HTB supports.
 const DEEPEST: usize = 7;
-/// Classes besides that of the link: numbers from 1 on, below its own.
+/// The maximum number of classes below the root: numbers from 1 to below the root's.
 const MOST: usize = WHOLE as usize - 1;
 
-/// What the queues of a tree may hold together. Chosen: 100 ms of 1,000 customers of 100 Mb/s fit; with what the kernel keeps
-/// besides each packet it is some 2 GB of full packets, and more of small ones.
+/// The maximum total size of the queues of a tree. Chosen: it suffices for 100 ms of 1,000 customers of 100
+/// Mb/s; including the kernel's memory per packet it is about 2 GB of full packets, and more of small ones.
 const MOST_BYTES: Bytes = Bytes::new(1_250_000_000);
 
-/// Classes and the queues of their leaves.
+/// The classes of a tree and the queues of its leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassTree {
     tree: HtbTree,
@@ -39,7 +39,7 @@ pub struct ClassTree {
 }
 
 impl ClassTree {
-    /// A FIFO of size `limit` in front of a link of `rate`, for all.
+    /// Creates a single FIFO of size `limit` for a link of `rate`.
     #[must_use]
     pub fn fifo(rate: Rate, limit: Limit) -> Self {
         let only = HtbClass { minor: 1, parent: 0, ..whole(rate) };
@@ -50,10 +50,10 @@ impl ClassTree {
         }
     }
 
-    /// The classes of `params` below a link of `rate`.
+    /// Creates the classes of `params` for a link of `rate`.
     ///
     /// # Errors
-    /// What HTB of the kernel does not have: the key and what to write.
+    /// A feature that the kernel's HTB lacks: the key and a valid alternative.
     pub fn new(params: &HtbParams, rate: Rate) -> Result<Self, String> {
         let all = params.class.all();
         if params.discipline != "fifo" {
@@ -79,7 +79,7 @@ impl ClassTree {
             translated(*minor, parent, &class.params, rate, least)
         });
         let leaves = || numbered.iter().filter(|(_, class)| class.is_leaf);
-        // What waits in a leaf leaves at the ceiling of its class at most.
+        // A leaf sends its backlog at the ceiling of its class at most.
         let limit = |class: &Class<Wanted>| {
             let of_all =
                 || LinkLimit::new(params.limit, most(class.parent.is_some(), &class.params).min(rate)).get();
@@ -104,25 +104,26 @@ impl ClassTree {
         })
     }
 
-    /// The class of the leaf called `name`, as `skb->priority` names it.
+    /// Returns the class of the leaf called `name`, as a value of `skb->priority`.
     #[must_use]
     pub fn class_of(&self, name: &str) -> Option<u32> {
         self.leaves.get(name).copied().map(handle)
     }
 
-    /// The class of those that have no leaf of their own, if they are not dropped.
+    /// Returns the class of packets without a leaf of their own, unless they are dropped.
     #[must_use]
     pub fn others(&self) -> Option<u32> {
         self.others.map(handle)
     }
 
-    /// The number and the name of each leaf; a FIFO for all has none.
+    /// Returns the number and the name of each leaf; none for a single FIFO.
     pub fn leaves(&self) -> impl Iterator<Item = (u16, &str)> {
         let all = self.leaves.is_empty().then_some(1).map(|minor| (minor, ""));
         self.leaves.iter().map(|(name, minor)| (*minor, name.as_str())).chain(all)
     }
 
-    /// Whether only numbers differ: the same leaves below the same classes, with FIFOs that count the same.
+    /// Whether two trees differ only in numbers: the same leaves below the same classes, with FIFOs in the
+    /// same units.
     #[must_use]
     pub fn has_the_classes_of(&self, other: &Self) -> bool {
         let shape = |tree: &HtbTree| -> Vec<(u16, u16)> {
@@ -137,8 +138,8 @@ impl ClassTree {
             && queues(&self.tree) == queues(&other.tree)
     }
 
-    /// Gives the queue of a device that has the classes of `before` these numbers; what waits stays, apart from what a FIFO
-    /// that gets smaller does not hold.
+    /// Changes the numbers of the queue of a device that has the classes of `before`; the backlog stays,
+    /// except for the part that no longer fits a smaller FIFO.
     ///
     /// # Errors
     /// The kernel's error.
@@ -146,19 +147,21 @@ impl ClassTree {
         self.tree.change(&before.tree, netlink, device)
     }
 
-    /// The numbers of its classes that are not among those `found` at a device: somebody may have taken some away, or all.
+    /// Returns the numbers of the classes that are not among `found` at a device: another program may have
+    /// removed some or all.
     #[must_use]
     pub fn missing(&self, found: &[ClassStatistics]) -> BTreeSet<u16> {
         self.tree.missing(found)
     }
 
-    /// Whether it has no other classes than these.
+    /// Whether the device has no other classes than these.
     #[must_use]
     pub fn is_all(&self, classes: &BTreeSet<u16>) -> bool {
         self.tree.classes.iter().all(|class| classes.contains(&class.minor))
     }
 
-    /// Adds these of its classes to a device that has the others, with the queues of leaves. What waits in the others stays.
+    /// Adds the missing classes to a device that has the others, with the queues of their leaves. The backlog
+    /// of the others stays.
     ///
     /// # Errors
     /// The kernel's error.
@@ -171,21 +174,21 @@ impl ClassTree {
         self.tree.restore(missing, netlink, device)
     }
 
-    /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
+    /// Installs the tree as the queue of a device. On an error, the kernel's default queue is restored.
     ///
     /// # Errors
-    /// The kernel's error: `EEXIST` if the device has a queue that somebody set.
+    /// The kernel's error: `EEXIST` if the device has a configured queue.
     pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
         self.tree.install(netlink, device)
     }
 }
 
-/// The most that a class gets. One without a parent has none to borrow from.
+/// The maximum rate of a class. A class without a parent cannot borrow.
 fn most(has_parent: bool, wanted: &Wanted) -> Rate {
     if has_parent { wanted.ceil } else { wanted.rate }
 }
 
-/// What a queue of this size holds, in full packets of Ethernet.
+/// The size of a queue in full Ethernet packets.
 fn bytes_of(limit: Limit) -> Bytes {
     match limit {
         Limit::Bytes(bytes) => bytes,
@@ -193,7 +196,8 @@ fn bytes_of(limit: Limit) -> Bytes {
     }
 }
 
-/// The class `minor` as the kernel has it. Without classes in the file the one for all is as fast as the link.
+/// Translates a class into the kernel's class `minor`. Without classes in the file, the single class has the
+/// rate of the link.
 fn translated(minor: u16, parent: Option<u16>, wanted: &Wanted, link: Rate, least: u64) -> HtbClass {
     let (shortest, longest) = TURNS;
     let turn = (wanted.rate.as_bit() as f64 / least as f64 * shortest).clamp(shortest, longest);

@@ -1,15 +1,16 @@
-//! A gateway whose packets the kernel moves: it hands the frames of each interface to the other one, whose HTB and tc program divide
-//! them. This process sets that up, keeps it up and takes it away.
+//! A gateway in the kernel: the kernel hands the frames of each interface to the other one, whose HTB and tc
+//! program divide them. This process sets them up, repairs them and removes them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `directions` | how the kernel carries out a configuration, or why it cannot |
-//! | `run` | a gateway from its start to its end: signals, commands, metrics |
-//! | [`statistics`] | what is counted |
-//! | `earlier` | what queues and programs counted that are gone |
+//! | `directions` | how the kernel implements a configuration, or why it cannot |
+//! | `run` | a gateway from start to end: signals, commands, metrics |
+//! | [`statistics`] | counters |
+//! | `earlier` | counters of queues and programs that were removed |
 //!
-//! A direction has its queue at the interface that it leaves by. If the process is killed, frames still pass: programs go with it, HTB
-//! and the redirection stay. The next gateway of the same interfaces begins anew, and [`bypass`](apportion_live::gateway::bypass) takes away what was left.
+//! The queue of a direction is at its egress interface. If the process is killed, frames still pass: its
+//! programs are detached with it, while HTB and the redirection stay. The next gateway on the same interfaces
+//! starts anew, and [`bypass`](apportion_live::gateway::bypass) removes the remains.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,16 +40,17 @@ pub use directions::{DirectionPlan, HierarchyPlan, Program, plan};
 use earlier::Earlier;
 pub use run::run;
 
-/// Why it did not start, or ended.
+/// The reason why a gateway did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The configuration or the interfaces are wrong, or the kernel cannot do what is asked: one problem a line.
+    /// The configuration or the interfaces are wrong, or the kernel cannot implement the configuration: one
+    /// problem per line.
     #[error("{0}")]
     Config(String),
     /// A queue cannot be set up.
     #[error("{interface}: {error}")]
     Queue {
-        /// At its egress.
+        /// The egress interface.
         interface: String,
         /// The kernel's error.
         error: NetlinkError,
@@ -59,35 +61,36 @@ pub enum GatewayError {
     /// Frames cannot be handed over.
     #[error("cannot hand frames over: {0}")]
     Redirect(#[from] BypassError),
-    /// Interfaces cannot be looked at.
+    /// The interfaces cannot be read.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// Commands cannot be taken.
+    /// The endpoints for clients cannot be opened.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// Signals and clients cannot be waited for.
     #[error("cannot wait for signals: {0}")]
     Wait(Errno),
-    /// Rights that it does not need cannot be dropped.
+    /// Unneeded capabilities cannot be dropped.
     #[error("cannot drop capabilities: {0}")]
     Capabilities(io::Error),
 }
 
-/// An interface that is set up: the queue and the program of what leaves by it, and where what it receives is sent.
+/// An interface that is set up: its egress queue and program, and the destination of the frames that it
+/// receives.
 struct End {
     device: u32,
-    /// Attached as long as it is here; none while the device has no queue of this gateway.
+    /// Attached while this value lives; none while the device has no queue of this gateway.
     program: Option<Attached>,
-    /// The device that sends what it receives; none while that is away.
+    /// The device to which received frames are redirected; none while it is absent.
     redirected: Option<u32>,
-    /// Offloads that its driver does not turn off.
+    /// Offloads that the driver does not turn off.
     stay_on: Vec<&'static str>,
 }
 
 enum Attached {
     None,
     Core(Box<Core>),
-    /// With the names of its customers by number; all others have an empty one.
+    /// The names of customers by number; all others have an empty name.
     Hierarchy {
         core: Box<Hierarchy>,
         names: Vec<String>,
@@ -101,30 +104,31 @@ pub struct KernelGateway {
     config: GatewayConfig,
     plans: [DirectionPlan; 2],
     netlink: Netlink,
-    /// The folder of the locks of interfaces.
+    /// The directory of the locks of interfaces.
     locks: PathBuf,
-    /// The interfaces that the directions up and down leave by; none while it is away.
+    /// The egress interfaces of the directions up and down; none while an interface is absent.
     ends: [Option<End>; 2],
-    /// Counted by queues that are gone.
+    /// Counters of queues that were removed.
     earlier: [Earlier; 2],
-    /// What keeps a direction from being set up, which the log has once.
+    /// The obstacle to setting up each direction, which is logged once.
     obstacles: [Option<String>; 2],
     prepared: Arc<Prepared>,
-    // Dropped in this order, after the interfaces were left: the next gateway must not have them before.
+    // Dropped in this order, after the interfaces are left, so that the next gateway cannot take them before.
     _restore: RestoreAtEnd,
     bypass: FailOpen,
-    /// No other gateway has the interfaces of the directions.
+    /// Locks that keep other gateways off the interfaces of the directions.
     interface_locks: [Option<InterfaceLock>; 2],
 }
 
 impl KernelGateway {
-    /// Sets everything up between the interfaces of `config`, after what an earlier one left has been taken away. Locks of interfaces
-    /// are files in `locks`; `state` keeps the offloads that are off meanwhile. With `fail_open` frames are handed over undivided when
-    /// it is dropped, and if it does not start.
+    /// Sets up a gateway between the interfaces of `config`, after removing the remains of an earlier one.
+    /// Locks of interfaces are files in `locks`; `state` records the offloads that are turned off meanwhile.
+    /// With `fail_open`, frames are handed over undivided once the gateway is dropped, or if it does not
+    /// start.
     ///
     /// # Errors
-    /// What is wrong with the interfaces, as when another gateway has one of them, or the kernel's error. Nothing is left behind then, but
-    /// for the bypass that was there before.
+    /// A problem of the interfaces, for example that another gateway holds one of them, or the kernel's
+    /// error. On an error nothing is left behind except a bypass that existed before.
     pub fn start(
         config: GatewayConfig,
         plans: [DirectionPlan; 2],
@@ -151,7 +155,7 @@ impl KernelGateway {
             interface_locks: [Some(of_outside), Some(of_inside)],
         };
         let [inside, outside] = found;
-        // What goes up leaves outside.
+        // Frames in the direction up leave by the outside interface.
         for (direction, interface) in [(Direction::Up, outside), (Direction::Down, inside)] {
             program::detach_left(&interface.name);
             gateway.enter(direction, &interface)?;
@@ -162,13 +166,13 @@ impl KernelGateway {
         Ok(gateway)
     }
 
-    /// What it runs by.
+    /// Returns the configuration in effect.
     #[must_use]
     pub const fn config(&self) -> &GatewayConfig {
         &self.config
     }
 
-    /// What keeps frames from crossing as they should, one problem each.
+    /// Returns the obstacles that keep frames from crossing as configured, one problem each.
     pub fn obstacles(&mut self) -> Vec<String> {
         let are_up = self.are_up();
         let of = |direction: Direction| {
@@ -187,7 +191,7 @@ impl KernelGateway {
         Direction::BOTH.into_iter().filter_map(of).collect()
     }
 
-    /// Whether the interfaces that the directions leave by are there, up, and have a carrier.
+    /// Whether the egress interface of each direction exists, is up, and has a carrier.
     fn are_up(&mut self) -> [bool; 2] {
         let netlink = &mut self.netlink;
         self.ends.each_ref().map(|end| {
@@ -196,7 +200,7 @@ impl KernelGateway {
         })
     }
 
-    /// The interface that a direction leaves by.
+    /// Returns the name of the egress interface of a direction.
     fn interface(&self, direction: Direction) -> &str {
         match direction {
             Direction::Up => &self.config.outside,
@@ -204,7 +208,7 @@ impl KernelGateway {
         }
     }
 
-    /// Takes the interface that a direction leaves by, which is claimed, without a queue so far.
+    /// Takes the egress interface of a direction, which is locked, without a queue so far.
     fn enter(&mut self, direction: Direction, interface: &Interface) -> Result<(), GatewayError> {
         let stay_on = self.turn_off_merging(interface)?;
         let device = interface.index;
@@ -212,11 +216,12 @@ impl KernelGateway {
         Ok(())
     }
 
-    /// Turns off the offloads that merge packets: limits of queues count packets as they were sent. Those that stay on.
+    /// Turns off the offloads that merge packets, since limits of queues count packets as they were sent.
+    /// Returns the offloads that stay on.
     fn turn_off_merging(&mut self, interface: &Interface) -> Result<Vec<&'static str>, GatewayError> {
         match self.prepared.turn_off(&mut self.netlink, interface) {
             Ok(stay_on) => Ok(stay_on),
-            // A full disk must not cost the link: super-packets are charged as what they become.
+            // A full disk must not take the link down: super-packets are charged by their segments.
             Err(error @ PrepareError::State { .. }) => {
                 tracing::warn!(interface = interface.name, %error, "offloads stay on");
                 Ok(interface.to_turn_off())
@@ -225,20 +230,20 @@ impl KernelGateway {
         }
     }
 
-    /// Puts queue and program of a direction at the interface that it leaves by, if that is there.
+    /// Installs queue and program of a direction at its egress interface, if that exists.
     fn install(&mut self, direction: Direction) -> Result<(), GatewayError> {
         let interface = self.interface(direction).to_owned();
         let Some(end) = &mut self.ends[direction as usize] else { return Ok(()) };
         let plan = &self.plans[direction as usize];
         let failed = |error| GatewayError::Queue { interface: interface.clone(), error };
-        // Before the classes that it names are other ones.
+        // The program ends before the classes that it selects are replaced.
         end.end_program(&mut self.earlier[direction as usize]);
         self.netlink.delete_queue(end.device, MAJOR).map_err(failed)?;
         plan.tree.install(&mut self.netlink, end.device).map_err(failed)?;
         match attach(plan, end.device) {
             Ok(program) => end.program = Some(program),
             Err(error) => {
-                // The first error says more than a second one would.
+                // The first error is more informative than a second one.
                 let _ = self.netlink.delete_queue(end.device, MAJOR);
                 return Err(error.into());
             }
@@ -246,23 +251,25 @@ impl KernelGateway {
         Ok(())
     }
 
-    /// Has each interface hand what it receives to the other one, where both are there.
+    /// Redirects the frames that each interface receives to the other one, if both exist.
     fn redirect(&mut self) -> Result<(), GatewayError> {
         let devices = self.ends.each_ref().map(|end| end.as_ref().map(|end| end.device));
         let mut result = Ok(());
         for (end, wanted) in self.ends.iter_mut().zip([devices[1], devices[0]]) {
             let Some(end) = end else { continue };
-            // Both are tried, and the first error is that of the result.
+            // Both are tried, and the first error is returned.
             result = result.and(end.redirect(wanted, &mut self.netlink));
         }
         Ok(result?)
     }
 
-    /// Puts other plans in the place of those that differ: in place where only numbers of the same classes differ, anew
-    /// otherwise, when what waits in that direction is lost and its frames pass undivided meanwhile.
+    /// Replaces the plans of the directions that differ: in place if only numbers of the same classes differ;
+    /// otherwise the queue is set up anew, which loses the backlog of the direction and lets its frames pass
+    /// undivided meanwhile.
     ///
     /// # Errors
-    /// The directions that could not be set up: their frames pass undivided, and [`mend`](Self::mend) tries again.
+    /// The directions that could not be set up: their frames pass undivided, and [`mend`](Self::mend) tries
+    /// again.
     pub fn apply(
         &mut self,
         config: GatewayConfig,
@@ -283,7 +290,7 @@ impl KernelGateway {
                 }
                 if let Some(end) = &mut self.ends[at] {
                     end.end_program(&mut self.earlier[at]);
-                    // A half of it would divide by numbers of two configurations.
+                    // A change applied in part would mix two configurations.
                     let _ = self.netlink.delete_queue(end.device, MAJOR);
                 }
             }
@@ -294,12 +301,12 @@ impl KernelGateway {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// Changes a direction that was carried out by the plan `before`.
+    /// Replaces the plan `before` of a direction.
     fn replace(&mut self, direction: Direction, before: &DirectionPlan) -> Result<(), GatewayError> {
         let at = direction as usize;
         let (interface, plan) = (self.interface(direction).to_owned(), &self.plans[at]);
         let Some(End { device, program: Some(program), .. }) = &mut self.ends[at] else {
-            // Nothing is set up; when it is, it has the new plan.
+            // The queue is not set up; it gets the new plan when it is.
             return Ok(());
         };
         if !plan.tree.has_the_classes_of(&before.tree) {
@@ -318,12 +325,12 @@ impl KernelGateway {
                 queue.set(new)?;
             }
             _ if plan.program == before.program => (),
-            // Classes of addresses: the new one is attached before the old one goes.
+            // Classes of addresses: the new program is attached before the old one is detached.
             (Attached::Prefixes(_), Program::Prefixes { .. }) => {
                 let new = attach(plan, *device)?;
                 self.earlier[at].end_program(std::mem::replace(program, new));
             }
-            // Two cores in a row would take labels off, or exchange tickets, twice.
+            // Two cores in sequence would remove labels or exchange tickets twice.
             _ => {
                 self.earlier[at].end_program(std::mem::replace(program, Attached::None));
                 *program = attach(plan, *device)?;
@@ -332,7 +339,7 @@ impl KernelGateway {
         Ok(())
     }
 
-    /// Sets up again what is gone with its interface, or was taken away from it. Called once a second.
+    /// Repairs what was lost with an interface, or removed from it. Called once per second.
     pub fn mend(&mut self) {
         for direction in Direction::BOTH {
             let result = self.mend_end(direction).map_err(|error| error.to_string());
@@ -357,14 +364,14 @@ impl KernelGateway {
         }
     }
 
-    /// Whether something was set up again.
+    /// Repairs a direction. Returns whether something was set up again.
     fn mend_end(&mut self, direction: Direction) -> Result<bool, GatewayError> {
         let at = direction as usize;
         let interface = self.interface(direction).to_owned();
         let wrong = |error: &dyn std::fmt::Display| GatewayError::Config(error.to_string());
         let found = match self.netlink.device(&interface) {
             Ok(device) => Some(device.index),
-            // One that was only renamed goes on.
+            // An interface that was only renamed continues.
             Err(error) if error.is_no_device() => self.ends[at]
                 .as_ref()
                 .map(|end| end.device)
@@ -373,7 +380,7 @@ impl KernelGateway {
         };
         let is_there = self.ends[at].as_ref().is_some_and(|end| Some(end.device) == found);
         if !is_there {
-            // Another one has its name, or none.
+            // Another device has the name, or none.
             if let Some(mut end) = self.ends[at].take() {
                 end.end_program(&mut self.earlier[at]);
                 self.earlier[at].end_queue();
@@ -394,7 +401,8 @@ impl KernelGateway {
         Ok(!stands)
     }
 
-    /// Sets the queue of a direction up, if it is not, and the classes of it that somebody took away. Whether all of it stood.
+    /// Sets up the queue of a direction if it is missing, and the classes that another program removed.
+    /// Returns whether everything was in place.
     fn mend_queue(&mut self, direction: Direction) -> Result<bool, GatewayError> {
         let at = direction as usize;
         let Some(End { device, program: Some(_), .. }) = self.ends[at] else {
@@ -417,7 +425,7 @@ impl KernelGateway {
         Ok(false)
     }
 
-    /// Another program may have turned offloads on again.
+    /// Turns merging off again, since another program may have turned offloads on.
     fn keep_merging_off(&mut self, direction: Direction, found: &Interface) -> Result<(), GatewayError> {
         let Some(end) = &self.ends[direction as usize] else { return Ok(()) };
         if found.to_turn_off().iter().all(|offload| end.stay_on.contains(offload)) {
@@ -432,8 +440,8 @@ impl KernelGateway {
 }
 
 impl End {
-    /// Sends what the device receives by the device `wanted`, or where that is away, by none. A device that is no longer promiscuous
-    /// receives only a part.
+    /// Redirects the frames that the device receives to the device `wanted`, or stops the redirection if that
+    /// is absent. Also restores promiscuous mode, without which a device receives only part of the frames.
     fn redirect(&mut self, wanted: Option<u32>, netlink: &mut Netlink) -> Result<(), NetlinkError> {
         let stands = netlink.is_redirecting(self.device)? && netlink.device_at(self.device)?.is_promiscuous;
         if self.redirected == wanted && stands == wanted.is_some() {
@@ -448,14 +456,14 @@ impl End {
         Ok(())
     }
 
-    /// Takes the program away, after what it counted was added to `earlier`.
+    /// Detaches the program, after adding its counters to `earlier`.
     fn end_program(&mut self, earlier: &mut Earlier) {
         if let Some(program) = self.program.take() {
             earlier.end_program(program);
         }
     }
 
-    /// Takes away what stands at the device, if that is still there.
+    /// Removes queue, program and redirection from the device, if it still exists.
     fn leave(self, netlink: &mut Netlink) {
         let device = self.device;
         for result in [netlink.stop_redirecting(device), netlink.delete_queue(device, MAJOR)] {
@@ -482,7 +490,7 @@ fn exchanges_as(new: &TicketSettings, before: &DirectionPlan) -> bool {
     matches!(&before.program, Program::Tickets(old) if new.exchanges() == old.exchanges())
 }
 
-/// Attaches the program of a plan to a device, by the name that this has now.
+/// Attaches the program of a plan to a device, by its present name.
 fn attach(plan: &DirectionPlan, device: u32) -> Result<Attached, BpfError> {
     let name = if_indextoname(device).map(|name| name.to_string_lossy().into_owned());
     let interface =

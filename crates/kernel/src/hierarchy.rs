@@ -1,7 +1,8 @@
-//! Settings and state of an HCSFQ core in the kernel: maps of 64-bit words, as `bpf/hcsfq.c` declares them.
+//! Settings and state of an HCSFQ core in the kernel: maps of 64-bit words, as declared in `bpf/hcsfq.c`.
 //!
-//! The root is a CSFQ core, whose words [`CoreSettings`] has. Behind them stand what measures the rates of customers, and for each customer
-//! its weight. State of the kernel is 224 B and two weights of 16 B for each customer and 64 B for each prefix of addresses; packets add nothing to it.
+//! The root is a CSFQ core with the words of [`CoreSettings`]. The constants for measuring the rates of
+//! customers follow, and for each customer its weight. The kernel keeps 224 B and two weights of 16 B for
+//! each customer and 64 B for each prefix of addresses; packets add no state.
 
 use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::aqm::hcsfq::HcsfqParams;
@@ -13,30 +14,30 @@ use crate::settings::{
     CoreSettings, LinkState, SETTINGS, STATE, Unsuitable, inverse, is_window, per_time, q16,
 };
 
-/// Words of one of the two settings in the map `settings`.
+/// Number of words of one of the two sets of constants in the map `settings`.
 pub const HIERARCHY: usize = SETTINGS + 8;
-/// Words of the map `customers`, for each.
+/// Number of words of each customer in the map `customers`.
 pub const CUSTOMER: usize = STATE + 9;
 
-/// Weights of customers: others do not fit into the fixed point.
+/// The range of weights of customers that fits into the fixed-point format.
 const WEIGHTS: (f64, f64) = (1.0 / 32_768.0, 32_768.0);
 
 /// The constants of an HCSFQ core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HierarchySettings {
-    /// Those of the link.
+    /// The constants of the link.
     pub core: CoreSettings,
-    /// How the rates of customers are measured: as those of flows at an edge.
+    /// The estimator of the rates of customers, with the parameters of an edge for flows.
     edge: RateLabelParams,
-    /// W, by number of the customer; that of all others first.
+    /// The weights W, by number of the customer; all others first.
     customers: Vec<Weight>,
 }
 
 impl HierarchySettings {
-    /// The constants for `params` in front of a link of `rate`, for one customer.
+    /// Creates the constants for `params` for a link of `rate`, with one customer.
     ///
     /// # Errors
-    /// The key that the program does not have, or whose value it cannot hold.
+    /// The key that the program does not support, or whose value does not fit.
     pub fn new(params: &HcsfqParams, rate: Rate) -> Result<Self, Unsuitable> {
         let of_link = CsfqParams {
             limit: params.limit,
@@ -63,10 +64,10 @@ impl HierarchySettings {
         Ok(Self { core, edge, customers: vec![Weight::ONE] })
     }
 
-    /// These customers, that of all others first; without any there is one of weight 1.
+    /// Sets the customers, all others first; without any, there is one customer of weight 1.
     ///
     /// # Errors
-    /// A weight that the program cannot hold, or more than 65,536 customers.
+    /// A weight that does not fit, or more than 65,536 customers.
     pub fn with_customers(self, weights: &[Weight]) -> Result<Self, Unsuitable> {
         let (least, most) = WEIGHTS;
         if let Some(weight) = weights.iter().find(|weight| !(least..=most).contains(&weight.get())) {
@@ -81,13 +82,14 @@ impl HierarchySettings {
         Ok(Self { customers, ..self })
     }
 
-    /// The weights of customers, by number.
+    /// Returns the weights of customers, by number.
     #[must_use]
     pub fn customers(&self) -> &[Weight] {
         &self.customers
     }
 
-    /// As the program reads them, in the order of `struct hierarchy`; `is_destination` says where the inside address of a packet is.
+    /// Returns the words that the program reads, in the order of `struct hierarchy`; `is_destination` selects
+    /// the address that is the inside address.
     #[must_use]
     pub fn words(&self, is_destination: bool) -> [u64; HIERARCHY] {
         let (k, credit) = (self.edge.k.as_nanos(), self.edge.credit.as_nanos());
@@ -108,32 +110,32 @@ impl HierarchySettings {
         words
     }
 
-    /// Of each customer, in the order of `struct weight`: W and 1/W in Q32.
+    /// Returns the words of each customer, in the order of `struct weight`: W and 1/W in Q32.
     pub fn weight_words(&self) -> impl Iterator<Item = [u64; 2]> {
         let q32 = |value: f64| (value * 4_294_967_296.0).round() as u64;
         self.customers.iter().map(move |weight| [q32(weight.get()), q32(1.0 / weight.get())])
     }
 }
 
-/// A customer, as it stood when it was read.
+/// The state of a customer at the time of reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CustomerState {
-    /// The share of its flows in front of its part.
+    /// The share of its flows in its part.
     pub share: LinkState,
-    /// C_n: what it may have, bits a second; none before its first packet.
+    /// C_n: its part of the link in bit/s; none before its first packet.
     pub part: Option<f64>,
-    /// A_n: what arrives of it, bits a second.
+    /// A_n: its arrival rate in bit/s.
     pub arrival_rate: f64,
     /// Labelled packets that arrived.
     pub packets: u64,
-    /// Their bytes, as charged.
+    /// Bytes of these packets, as charged.
     pub bytes: u64,
-    /// How many of them were dropped.
+    /// Number of these packets that were dropped.
     pub dropped: u64,
 }
 
 impl CustomerState {
-    /// From the words of the map `customers`.
+    /// Decodes the words of the map `customers`.
     #[must_use]
     pub fn of(words: &[u64; CUSTOMER]) -> Self {
         let mut share = [0; STATE];

@@ -1,4 +1,5 @@
-//! The queue that trees of HTB have in common: a class of the rate of the link, classes below it, and FIFOs in leaves.
+//! The common queue of HTB trees: a class with the rate of the link, classes below it, and FIFOs in the
+//! leaves.
 //!
 //! Source: tc-htb(8).
 
@@ -11,47 +12,49 @@ pub use apportion_linux::netlink::htb::MAJOR;
 use apportion_linux::netlink::statistics::ClassStatistics;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
-/// The class of the whole link, above all others.
+/// The number of the root class, with the rate of the link.
 pub(crate) const WHOLE: u16 = u16::MAX;
-/// Least and largest turn in bytes: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
+/// Minimum and maximum quantum in bytes: below an Ethernet frame a leaf may go into debt, above 200 kB the
+/// kernel warns.
 pub(crate) const TURNS: (f64, f64) = (1_514.0, 200_000.0);
-/// What a class may send at once: two frames, and what its rate sends in a tick of 1 ms.
+/// The burst of a class: two frames, plus what its rate sends in a tick of 1 ms.
 const BURST: Bytes = Bytes::new(2 * 1_514);
 const TICK: Span = Span::from_millis(1);
 
-/// Classes and the queues of their leaves.
+/// The classes of a tree and the queues of its leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HtbTree {
-    /// Parents come first.
+    /// The classes, parents first.
     pub classes: Vec<HtbClass>,
-    /// Leaves whose FIFO is not of the length that the device has.
+    /// Leaves whose FIFO does not have the default length of the device.
     pub queues: Vec<(u16, Limit)>,
-    /// The class of packets that name none; 0: they are sent at once.
+    /// The default class of packets; 0: they are sent at once.
     pub default: u16,
 }
 
 impl HtbTree {
-    /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
+    /// Installs the tree as the queue of a device. On an error, the kernel's default queue is restored.
     ///
     /// # Errors
-    /// The kernel's error: `EEXIST` if the device has a queue that somebody set.
+    /// The kernel's error: `EEXIST` if the device has a configured queue.
     pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
         netlink.add_htb(device, MAJOR, self.default)?;
         let added = self.add(&|_| true, netlink, device);
         if added.is_err() {
-            // The first error says more than a second one would.
+            // The first error is more informative than a second one.
             let _ = netlink.delete_queue(device, MAJOR);
         }
         added
     }
 
-    /// Its classes that are not among those `found` at a device.
+    /// Returns the classes that are not among `found` at a device.
     pub fn missing(&self, found: &[ClassStatistics]) -> BTreeSet<u16> {
         let found: BTreeSet<u16> = found.iter().map(|class| class.minor).collect();
         self.classes.iter().map(|class| class.minor).filter(|minor| !found.contains(minor)).collect()
     }
 
-    /// Adds these of its classes to a device that has the others, with the queues of leaves; the others are left as they are.
+    /// Adds the missing classes to a device that has the others, with the queues of their leaves; the others
+    /// are not changed.
     ///
     /// # Errors
     /// The kernel's error.
@@ -64,7 +67,7 @@ impl HtbTree {
         self.add(&|minor| missing.contains(&minor), netlink, device)
     }
 
-    /// Changes what differs from `before`, whose classes it has, at a device.
+    /// Changes the queue of a device from `before`, which has the same classes, to this tree.
     ///
     /// # Errors
     /// The kernel's error.
@@ -93,17 +96,17 @@ impl HtbTree {
     }
 }
 
-/// A class, as `skb->priority` names it.
+/// Returns a class as a value of `skb->priority`.
 pub(crate) fn handle(minor: u16) -> u32 {
     u32::from(MAJOR) << 16 | u32::from(minor)
 }
 
-/// What a class of this rate may send at once.
+/// Returns the burst of a class of this rate.
 pub(crate) fn burst(rate: Rate) -> Bytes {
     rate.bytes_in(TICK) + BURST
 }
 
-/// The class of a link of `rate`.
+/// Returns the root class of a link of `rate`.
 pub(crate) fn whole(rate: Rate) -> HtbClass {
     HtbClass {
         minor: WHOLE,

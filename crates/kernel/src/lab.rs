@@ -1,13 +1,14 @@
-//! Links of the lab whose queues are the kernel's: all that are watched.
+//! Links of the lab whose queues are in the kernel: all watched links.
 //!
-//! Such a link has a pair of devices. A stand-in of each packet crosses it: a frame of exactly the charged length with the number of the
-//! packet in its Ethernet address, its class in `skb->priority`, and the label of a core where its IP header has it. At
-//! the egress of the first device stand HTB and, for a core, the tc program. What these drop the call that sends reports at once, so that each drop is
-//! of its flow, and by its reason.
+//! Each such link has a pair of devices. A stand-in of each packet crosses it: a frame of exactly the charged
+//! length, with the number of the packet in its Ethernet address, its class in `skb->priority`, and the label
+//! of a core in its IP header. HTB and, for a core, the tc program are at the egress of the first device. The
+//! system call that sends a frame reports its drop at once, so that each drop is assigned to its flow, with
+//! its reason.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `plan` | how a link of a scenario is carried out, or why it cannot be |
+//! | `plan` | how a link of a scenario is implemented, or why it cannot be |
 //! | `stand_in` | the frames |
 //! | `queue` | the queue of one link |
 
@@ -30,17 +31,18 @@ mod stand_in;
 use plan::LinkPlan;
 use queue::KernelQueue;
 
-/// The largest packet whatever a scenario says: SYNs and acknowledgements are charged as they are.
+/// The minimum of the largest packet size, independent of the scenario: SYNs and ACKs are charged by their
+/// own size.
 const USUAL: Bytes = Bytes::new(1_500);
 
-/// The kernel as what carries out the queues of watched links.
+/// The kernel as implementation of the queues of watched links.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelQueues;
 
-/// How the devices are called, before the number of the link.
+/// The prefix of the names of devices, before the number of the link.
 const NAME: &str = "queue";
 
-/// What went wrong, of all queues of a run.
+/// The first failure of any queue of a run.
 type Failure = Arc<OnceLock<String>>;
 
 impl QueueBackend for KernelQueues {
@@ -67,7 +69,7 @@ impl QueueBackend for KernelQueues {
     }
 }
 
-/// How the queues of a run are.
+/// The state of the queues of a run.
 #[derive(Debug)]
 struct KernelHealth {
     exits: Vec<OwnedFd>,
@@ -78,7 +80,7 @@ struct KernelHealth {
 impl Health for KernelHealth {
     fn lost(&mut self) -> u64 {
         self.lost += self.exits.iter().map(lost_at).sum::<u64>();
-        // Of the calling thread's namespace; what a queue drops is not in it.
+        // The devices of the calling thread's namespace; drops of queues are not included.
         let devices = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
         self.lost + undelivered(&devices)
     }
@@ -88,12 +90,13 @@ impl Health for KernelHealth {
     }
 }
 
-/// Frames that devices of queues could not hand to the other end, by /proc/net/dev (proc_net(5)).
+/// Returns the number of frames that devices of queues could not deliver to the other end, from /proc/net/dev
+/// (proc_net(5)).
 fn undelivered(devices: &str) -> u64 {
     let of_device = |line: &str| -> Option<u64> {
         let (name, counters) = line.split_once(':')?;
         let is_queue = name.trim().starts_with(NAME);
-        // Eight columns of what came in, then bytes, packets, errors and drops of what was sent.
+        // Eight columns of received traffic, then bytes, packets, errors and drops of sent traffic.
         counters.split_whitespace().nth(8 + 3)?.parse().ok().filter(|_| is_queue)
     };
     devices.lines().filter_map(of_device).sum()

@@ -1,8 +1,9 @@
-//! Which queues the kernel can carry out, and how. The others are refused, each by its name.
+//! The queues that the kernel can implement, and how. The others are refused, each by its name.
 //!
-//! Two ways exist. A core-stateless core decides by the label of a packet and one estimate of its link: a tc program.
-//! Weights among flows, and classes with rates and ceilings, are what HTB divides. What has to look into the queue, or take a packet out of it after it
-//! was let in (push-out), cannot be done by a program in front of it.
+//! There are two ways. A core-stateless core decides by the label of a packet and one estimate of its link: a
+//! tc program. HTB divides a link by weights among flows, or by classes with rates and ceilings. A program
+//! before a queue can neither inspect the queue nor remove a packet that it admitted (push-out), so
+//! disciplines that do are refused.
 
 use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::aqm::hcsfq::HcsfqParams;
@@ -18,45 +19,45 @@ use crate::hierarchy::HierarchySettings;
 use crate::settings::{CoreSettings, Unsuitable};
 use crate::tickets::TicketSettings;
 
-/// How the kernel carries a queue out.
+/// The implementation of a queue in the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// By the tc program of a CSFQ core in front of a FIFO.
+    /// The tc program of a CSFQ core before a FIFO.
     Core(Box<CoreSettings>),
-    /// By the tc program of an HCSFQ core in front of a FIFO, for one customer until others are added.
+    /// The tc program of an HCSFQ core before a FIFO, for one customer until others are added.
     Hierarchy(Box<HierarchySettings>),
-    /// By the tc program of TRED in front of a FIFO, without an exchange until one is added.
+    /// The tc program of TRED before a FIFO, without an exchange until one is added.
     Tickets(Box<TicketSettings>),
-    /// By HTB, one leaf for each flow.
+    /// HTB with one leaf per flow.
     Weights,
-    /// By HTB, with the classes of a file.
+    /// HTB with the classes of a file.
     Classes(Box<ClassTree>),
-    /// By a FIFO of this size behind HTB, which holds the rate of the link.
+    /// A FIFO of this size in HTB, which limits the rate to that of the link.
     Fifo(Limit),
 }
 
-/// Why not.
+/// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The discipline as such.
+    /// The kernel cannot implement the discipline.
     #[error(
         "the kernel backend cannot run `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", tred, htb, fifo with drop = \"tail\""
     )]
     Discipline {
-        /// Of the part that it cannot.
+        /// The part that the kernel cannot implement.
         name: &'static str,
         /// The reason.
         why: &'static str,
     },
-    /// A value of one of its keys.
+    /// The kernel cannot implement the value of a key.
     #[error(
         "the kernel backend cannot run this core of `csfq`, `mcsfq` or `hcsfq`, or this `tred`: {0}; or use the user-space backend"
     )]
     Key(#[from] Unsuitable),
-    /// Of `htb`.
+    /// The kernel cannot implement these `htb` classes.
     #[error("the kernel backend cannot carry out this `htb`: {0}; or use the user-space backend")]
     Classes(String),
-    /// `drr` of a gateway.
+    /// The kernel cannot implement `drr` in a gateway.
     #[error(
         "a gateway's flows are not known beforehand, so that `drr` has no leaves for them in the kernel; write \
          queue = {{ kind = \"htb\", .. }} with classes, or use the user-space backend"
@@ -72,10 +73,10 @@ const TURNS: &str = "the kernel has no scheduler of this order that a program co
 const CLASSES: &str = "its classes are not translated into those of the kernel";
 
 impl Plan {
-    /// The plan for `queue` in front of a link of `rate`.
+    /// Returns the plan for `queue` on a link of `rate`.
     ///
     /// # Errors
-    /// A queue that the kernel cannot carry out: its part and the reason.
+    /// The part of the queue that the kernel cannot implement, and the reason.
     pub fn of(queue: &DisciplineParams, rate: Rate) -> Result<Self, Refusal> {
         if queue.shaper.is_some() {
             return Err(refused("token_bucket", "a shaper around a queue is a second queue"));
@@ -95,7 +96,7 @@ const fn refused(name: &'static str, why: &'static str) -> Refusal {
     Refusal::Discipline { name, why }
 }
 
-/// What has no entry of its own is not asked.
+/// The name of a catalogue entry; parts without an entry of their own are not asked for.
 fn name_of(entry: Option<&'static Entry>) -> &'static str {
     entry.map_or("", |entry| entry.name)
 }
@@ -144,7 +145,7 @@ fn policy(policy: &PolicyParams) -> Refusal {
 fn system(system: &DisciplineKind) -> Refusal {
     match system {
         DisciplineKind::Buffered(_) => refused("fifo", TURNS),
-        // It has a plan.
+        // Handled above: it has a plan.
         DisciplineKind::Htb(_) => refused("htb", CLASSES),
         DisciplineKind::Cake(_) => refused("cake", PUSH_OUT),
         DisciplineKind::Fq(_) => refused("fq", TURNS),
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_refused_by_its_name() {
-        // Every entry that can be a queue by itself.
+        // Every entry that is a complete queue.
         let catalog = Catalog::default();
         let mut refusals = 0;
         for name in catalog.all().map(|entry| entry.name) {
@@ -207,7 +208,7 @@ mod tests {
                 continue;
             }
             let refusal = Plan::of(&queue, Rate::from_mbit(10)).unwrap_err().to_string();
-            // A scheduler comes with a policy, and nbq is sffc with other parameters.
+            // A scheduler is combined with a policy, and nbq is sffc with other parameters.
             let named = match name {
                 "drr" => "lqd",
                 "nbq" => "sffc",
@@ -223,7 +224,7 @@ mod tests {
         for kind in ["csfq", "hcsfq"] {
             assert!(plan("drr", Some(kind), &CORE).unwrap_err().contains("goes with a FIFO only"), "{kind}");
         }
-        // A gateway refuses `drr`, so none of these names it.
+        // A gateway refuses `drr`, so no hint may suggest it.
         assert!(!plan("pfd", None, &[]).unwrap_err().contains("drr"));
     }
 

@@ -1,4 +1,5 @@
-//! How the kernel carries out the directions of a gateway's configuration, or why it cannot.
+//! The implementation of the directions of a gateway's configuration by the kernel, or the reasons why it
+//! cannot.
 
 use std::net::Ipv4Addr;
 
@@ -15,34 +16,34 @@ use crate::program::End;
 use crate::settings::CoreSettings;
 use crate::tickets::TicketSettings;
 
-/// What HTB charges for a frame besides its IP packet.
+/// The bytes that HTB charges for a frame besides its IP packet.
 const ETHERNET: Bytes = Bytes::new(14);
 
-/// How the kernel carries a direction out.
+/// The implementation of a direction in the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionPlan {
     /// The queue.
     pub tree: ClassTree,
-    /// The program in front of it.
+    /// The program before the queue.
     pub program: Program,
 }
 
-/// A program in front of a queue.
+/// A program before a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Program {
-    /// None: all packets have one queue.
+    /// No program: all packets share one queue.
     None,
     /// The core of CSFQ.
     Core(Box<CoreSettings>),
     /// The core of HCSFQ.
     Hierarchy(Box<HierarchyPlan>),
-    /// TRED, with an exchange where the direction has tickets.
+    /// TRED, with an exchange if the direction has tickets.
     Tickets(Box<TicketSettings>),
     /// Classes of inside addresses.
     Prefixes {
-        /// Where the inside address is.
+        /// The end of a packet that holds the inside address.
         end: End,
-        /// Each with its class.
+        /// The prefixes, each with its class.
         of: Vec<(Prefix, u32)>,
     },
 }
@@ -52,26 +53,26 @@ pub enum Program {
 pub struct HierarchyPlan {
     /// The constants.
     pub settings: HierarchySettings,
-    /// Where the inside address is.
+    /// The end of a packet that holds the inside address.
     pub end: End,
-    /// Each with the number of its customer.
+    /// The prefixes, each with the number of its customer.
     pub of: Vec<(Prefix, u32)>,
-    /// Of customers, by number; all others have an empty one.
+    /// The names of customers, by number; all others have an empty name.
     pub names: Vec<String>,
 }
 
 impl HierarchyPlan {
-    /// Whether only constants and weights differ: the same customers with the same addresses.
+    /// Whether two plans differ only in constants and weights: the same customers with the same addresses.
     #[must_use]
     pub fn has_the_customers_of(&self, other: &Self) -> bool {
         (self.end, &self.of, &self.names) == (other.end, &other.of, &other.names)
     }
 }
 
-/// How the kernel carries out both directions of `config`, up and down.
+/// Returns the implementation of both directions of `config`, up and down.
 ///
 /// # Errors
-/// All that it cannot, one problem each, with the key.
+/// All features that the kernel cannot implement, one problem each, with the key.
 pub fn plan(config: &GatewayConfig) -> Result<[DirectionPlan; 2], Vec<String>> {
     let mut problems = Vec::new();
     for (rule, key) in config.rules.iter().filter_map(|rule| Some((rule, user_space_key(rule)?))) {
@@ -94,7 +95,7 @@ pub fn plan(config: &GatewayConfig) -> Result<[DirectionPlan; 2], Vec<String>> {
     }
 }
 
-/// What rules give that needs a look at each packet in user space.
+/// The key of a rule that requires user space to read each packet.
 fn user_space_key(rule: &RuleConfig) -> Option<&'static str> {
     let gives = &rule.gives;
     let keys = [
@@ -108,7 +109,7 @@ fn user_space_key(rule: &RuleConfig) -> Option<&'static str> {
     keys.into_iter().find(|(is_given, _)| *is_given).map(|(_, key)| key)
 }
 
-/// What a direction asks for that the kernel does not have, with the mend.
+/// The keys of a direction that the kernel cannot implement, with alternatives.
 fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
     let core = own.queue.params.rate_labels();
     let leaves_labels = core.is_some_and(|(_, egress)| !egress);
@@ -187,12 +188,13 @@ fn direction_plan(
     }
 }
 
-/// The queue behind a program whose virtual queue holds `limit`. The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
+/// The queue behind a program whose virtual queue holds `limit`. The program drops what exceeds its virtual
+/// queue; this queue absorbs the difference of the two clocks.
 fn behind(limit: Bytes, own: &DirectionConfig) -> ClassTree {
     ClassTree::fifo(own.rate, Limit::Bytes(limit + limit))
 }
 
-/// The class of each prefix: that of its customer or of the others, or 0, whose packets are dropped.
+/// The class of each prefix: the class of its customer or of the others, or 0 if its packets are dropped.
 fn prefixes(config: &GatewayConfig, tree: &ClassTree) -> Vec<(Prefix, u32)> {
     let names = config.customer_names();
     let class = |customer: CustomerId| {
@@ -202,8 +204,9 @@ fn prefixes(config: &GatewayConfig, tree: &ClassTree) -> Vec<(Prefix, u32)> {
     numbered(config, tree.others().unwrap_or(0), class)
 }
 
-/// Each prefix with its number. The programs know IPv4 by its place in IPv6, so that all of it has that of the `others` unless the file says
-/// otherwise: a short prefix of IPv6 such as `::/0` would hold it too.
+/// Numbers the prefixes. The programs treat IPv4 addresses as IPv4-mapped IPv6 addresses, so that all of IPv4
+/// gets the number of the `others` unless the file says otherwise: a short IPv6 prefix such as `::/0` would
+/// contain it too.
 fn numbered(config: &GatewayConfig, others: u32, number: impl Fn(CustomerId) -> u32) -> Vec<(Prefix, u32)> {
     let mut all: Vec<_> =
         config.addresses.iter().map(|(prefix, customer)| (prefix, number(customer))).collect();

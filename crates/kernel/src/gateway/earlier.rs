@@ -1,8 +1,10 @@
-//! What queues and programs counted that are gone, so that totals never decrease.
+//! Counters of queues and programs that were removed, so that totals never decrease.
 //!
-//! A queue that is set up anew counts from 0 again, and so does a class that somebody took away. What each class has counted is noted whenever it
-//! is read, which is once a second at least: if a class is gone, or has counted less since, what it had is added to what its name counted earlier. What it
-//! counted between the last reading and its end is lost. A program is read when it is taken away, so that nothing of it is.
+//! A queue that is set up anew counts from 0 again, and so does a class that another program removed. The
+//! counters of each class are noted at every reading, at least once per second: if a class is gone, or its
+//! counters have decreased, the last values are added to the earlier counts of its name. Counts between the
+//! last reading and the removal are lost. A program is read when it is removed, so that none of its counts
+//! are lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +13,27 @@ use apportion_linux::netlink::statistics::ClassStatistics;
 use super::Attached;
 use crate::tickets::TicketCounts;
 
-/// By the names of classes.
+/// Counters by the names of classes.
 pub(super) type ByName = BTreeMap<String, ClassStatistics>;
 
-/// Where the counter of drops in the kernel begins anew.
+/// The value at which the kernel's drop counter wraps.
 const WRAP: u64 = 1 << 32;
 
-/// What queues and programs of a direction counted.
+/// The counters of the queues and programs of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Earlier {
-    /// By the names of classes of the plan: what those counted that are gone.
+    /// Earlier counts by the names of classes of the plan.
     classes: ByName,
-    /// By classes that are not in the plan any more.
+    /// Earlier counts of classes that are no longer in the plan.
     pub(super) others: ClassStatistics,
-    /// By those that are there, when they were last read.
+    /// The last reading of the present classes.
     last: ByName,
-    /// By programs that are gone.
+    /// Earlier counts of programs.
     pub(super) programs: Counted,
 }
 
 impl Earlier {
-    /// Takes what the classes at the device have counted, of those that are there.
+    /// Records a reading of the classes that exist at the device.
     pub(super) fn read(&mut self, now: ByName) {
         for (name, last) in std::mem::replace(&mut self.last, now) {
             let lost = match self.last.get(&name) {
@@ -45,7 +47,7 @@ impl Earlier {
         }
     }
 
-    /// The queue is about to be taken away, with what waits there.
+    /// Records that the queue is about to be removed with its backlog.
     pub(super) fn end_queue(&mut self) {
         for last in self.last.values_mut() {
             last.drops += u64::from(last.backlog_packets);
@@ -53,13 +55,13 @@ impl Earlier {
         self.read(ByName::new());
     }
 
-    /// Takes a program away, with what it has counted.
+    /// Removes a program and keeps its counts.
     pub(super) fn end_program(&mut self, program: Attached) {
         self.programs = Counted::of(&program).plus(&self.programs);
         drop(program);
     }
 
-    /// The plan has classes of these names from now on.
+    /// Records that the plan has classes of these names from now on.
     pub(super) fn keep(&mut self, names: &BTreeSet<&str>) {
         let others = &mut self.others;
         self.classes.retain(|name, counted| {
@@ -71,7 +73,7 @@ impl Earlier {
         });
     }
 
-    /// What all classes of a name have counted, and what waits in the one that is there.
+    /// The counts of all classes by name, and the backlog of the present one.
     pub(super) fn totals(&self) -> ByName {
         let mut all = self.classes.clone();
         for (name, last) in &self.last {
@@ -81,9 +83,9 @@ impl Earlier {
     }
 }
 
-/// Whether a class that had counted `last` is the one that has counted `now`.
+/// Whether the class that counted `last` is the same that counted `now`.
 const fn goes_on(last: &ClassStatistics, now: &ClassStatistics) -> bool {
-    // Drops alone begin anew in the kernel after 2^32.
+    // Only drops wrap in the kernel, at 2^32.
     now.packets > last.packets || now.packets == last.packets && (now.packets > 0 || now.drops >= last.drops)
 }
 
@@ -95,19 +97,19 @@ pub(super) fn add(sum: &mut ClassStatistics, counted: &ClassStatistics) {
     sum.backlog_packets = sum.backlog_packets.saturating_add(counted.backlog_packets);
 }
 
-/// What programs counted.
+/// The counters of programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    /// Of packets; `unlabelled` are those that were dropped.
+    /// Packet counts; `unlabelled` are packets dropped for lack of a label.
     pub(super) packets: TicketCounts,
-    /// Packets that were dropped as no class was for them.
+    /// Packets dropped because no class was assigned to them.
     pub(super) unclassed: u64,
-    /// By customers: packets, bytes, and packets dropped.
+    /// By customer: packets, bytes, and packets dropped.
     pub(super) customers: BTreeMap<String, [u64; 3]>,
 }
 
 impl Counted {
-    /// What a program has counted so far. What the kernel does not say is 0.
+    /// Reads the counters of a program. Values that the kernel does not return are 0.
     pub(super) fn of(program: &Attached) -> Self {
         match program {
             Attached::None => Self::default(),
@@ -136,13 +138,13 @@ impl Counted {
         Self { packets: packets.unwrap_or_default(), ..Self::default() }
     }
 
-    /// There are customers of these names only from now on.
+    /// Keeps only the customers of these names.
     pub(super) fn keep(&mut self, names: &[String]) {
         let names: BTreeSet<&String> = names.iter().collect();
         self.customers.retain(|name, _| names.contains(name));
     }
 
-    /// Both.
+    /// Adds both counters.
     pub(super) fn plus(mut self, other: &Self) -> Self {
         self.packets = self.packets.plus(&other.packets);
         self.unclassed += other.unclassed;
@@ -173,7 +175,7 @@ mod tests {
         classes.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect()
     }
 
-    /// Packets, drops, and what waits.
+    /// Packets, drops, and backlog.
     fn total(earlier: &Earlier, name: &str) -> (u64, u64, u32) {
         let all = earlier.totals();
         assert_eq!(all[name].bytes, 100 * all[name].packets);
@@ -185,15 +187,15 @@ mod tests {
         let mut earlier = Earlier::default();
         earlier.read(of(&[("a", class(10, 2, 3)), ("b", class(5, 0, 0))]));
         assert_eq!((total(&earlier, "a"), total(&earlier, "b")), ((10, 2, 3), (5, 0, 0)));
-        // One was taken away and set up again, the other goes on.
+        // One class was removed and set up again, the other continues.
         earlier.read(of(&[("a", class(4, 0, 1)), ("b", class(9, 0, 0))]));
         assert_eq!((total(&earlier, "a"), total(&earlier, "b")), ((14, 2, 1), (9, 0, 0)));
-        // Both are away, and are there again.
+        // Both are absent, and present again.
         earlier.read(ByName::new());
         assert_eq!((total(&earlier, "a"), total(&earlier, "b")), ((14, 2, 0), (9, 0, 0)));
         earlier.read(of(&[("a", class(100, 0, 0)), ("b", class(0, 1, 0))]));
         assert_eq!((total(&earlier, "a"), total(&earlier, "b")), ((114, 2, 0), (9, 1, 0)));
-        // Nothing was sent, and fewer were dropped: another one.
+        // It sent nothing, and has fewer drops: another class.
         earlier.read(of(&[("a", class(100, 0, 0)), ("b", class(0, 0, 0))]));
         assert_eq!(total(&earlier, "b"), (9, 1, 0));
     }

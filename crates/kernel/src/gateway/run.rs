@@ -1,15 +1,16 @@
-//! A gateway from its start to its end: what the command runs.
+//! A gateway from start to end, as the command runs it.
 //!
-//! One thread waits for signals and for clients, as those of the gateway in user space (`apportion_live::gateway::control`):
+//! One thread waits for signals and clients, as in the gateway in user space
+//! (`apportion_live::gateway::control`):
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /metrics` | for Prometheus |
-//! | `GET /stats.json` | the same as JSON |
-//! | `GET /healthz` | 200 if both directions are set up, or 503 and which is not |
-//! | `GET /config` | at the control socket: the configuration that runs, canonical |
-//! | `GET /file` | at the control socket: the path of the file that it was read from |
-//! | `POST /reload` | at the control socket: 200 and what changed, or 409 and what is wrong |
+//! | `GET /metrics` | metrics as Prometheus text |
+//! | `GET /stats.json` | metrics as JSON |
+//! | `GET /healthz` | 200 if both directions are set up, or 503 and the direction that is not |
+//! | `GET /config` | at the control socket: the running configuration in canonical form |
+//! | `GET /file` | at the control socket: the path of the configuration file |
+//! | `POST /reload` | at the control socket: 200 and the changes, or 409 and the problem |
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -42,20 +43,22 @@ use sd_notify::NotifyState;
 use super::statistics::Statistics;
 use super::{GatewayError, KernelGateway, plan};
 
-/// How often it is looked whether the interfaces are still those that were set up, and systemd's watchdog is fed.
+/// The period of the check that the interfaces are still those that were set up, and of feeding systemd's
+/// watchdog.
 const PERIOD: Span = Span::from_secs(1);
 
-/// How old counters may be that are given out: to read them lists all classes of both interfaces.
+/// The maximum age of counters in an answer: a reading lists all classes of both interfaces.
 const FRESH: Span = Span::from_millis(100);
 
-/// Runs the gateway of the configuration file at `path`, whose queues are of `catalog`, until SIGINT or SIGTERM stops it; SIGHUP reloads
-/// the file. Its control socket is in `folder`, and so are locks, unless root's. With `fail_open` frames are handed over
-/// undivided when it ends. Called with a single thread.
+/// Runs the gateway of the configuration file at `path`, with the queues of `catalog`, until SIGINT or
+/// SIGTERM; SIGHUP reloads the file. The control socket is in `folder`, and so are locks, unless the user is
+/// root. With `fail_open`, frames are handed over undivided when the gateway ends. The process must have a
+/// single thread.
 ///
 /// # Errors
-/// Why it did not start, or ended.
+/// The reason why the gateway did not start, or ended.
 pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
-    // As it was named: a link is followed each time that the file is read.
+    // The path as given: a symbolic link is followed at each reading of the file.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     log_panics();
     let signals = signals()?;
@@ -93,7 +96,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     Ok(())
 }
 
-/// Problems of the file, one a line.
+/// Formats the problems of the file, one per line.
 fn at(path: &Path, problems: &[String]) -> String {
     problems.iter().map(|problem| format!("{}: {problem}\n", path.display())).collect()
 }
@@ -104,12 +107,12 @@ fn signals() -> Result<SignalFd, GatewayError> {
     SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(GatewayError::Wait)
 }
 
-/// Notifies systemd; it may run without.
+/// Notifies systemd, if the gateway runs under it.
 fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 
-/// Says which keys have no effect here.
+/// Warns of keys that have no effect in the kernel.
 fn warn(config: &GatewayConfig) {
     let keys = [("notifications", config.notifications.is_some()), ("control", config.control)];
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
@@ -124,7 +127,7 @@ fn warn(config: &GatewayConfig) {
     }
 }
 
-/// Those of these interfaces that have an address which is not only of the link (RFC 3927, RFC 4291).
+/// Returns the interfaces that have an address other than link-local ones (RFC 3927, RFC 4291).
 fn addressed(names: [&String; 2]) -> BTreeSet<String> {
     let is_routable = |address: &SockaddrStorage| match (address.as_sockaddr_in(), address.as_sockaddr_in6())
     {
@@ -139,31 +142,31 @@ fn addressed(names: [&String; 2]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The gateway with those whom it answers.
+/// The gateway with its clients.
 struct Service<'a> {
     path: &'a Path,
     catalog: &'a Catalog,
     gateway: KernelGateway,
     signals: SignalFd,
     commands: Endpoint<UnixListener>,
-    /// Of metrics.
+    /// The clients of metrics.
     readers: Endpoint<TcpListener>,
     clock: Clock,
-    /// When the interfaces are looked at next.
+    /// The time of the next check of the interfaces.
     due: Time,
-    /// What was last counted, and when.
+    /// The last reading of the counters, and its time.
     counted: Option<(Time, Statistics)>,
     reloads: Reloads,
 }
 
 impl Service<'_> {
-    /// Serves until a signal stops it: which one.
+    /// Serves until a signal stops it, and returns the signal.
     fn run(&mut self) -> Result<&'static str, Errno> {
         loop {
             self.wait()?;
             while let Ok(Some(info)) = self.signals.read_signal() {
                 match Signal::try_from(info.ssi_signo.cast_signed()) {
-                    // The log has the result.
+                    // The result is in the log.
                     Ok(Signal::SIGHUP) => drop(self.reload()),
                     Ok(signal) => return Ok(signal.as_str()),
                     Err(_) => (),
@@ -179,7 +182,7 @@ impl Service<'_> {
         }
     }
 
-    /// Waits for signals and clients, until the interfaces are to be looked at.
+    /// Waits for signals and clients, until the interfaces are due for a check.
     fn wait(&self) -> Result<(), Errno> {
         let clients = self.commands.interests().chain(self.readers.interests());
         let mut watched: Vec<PollFd<'_>> = std::iter::once((self.signals.as_fd(), PollFlags::POLLIN))
@@ -243,7 +246,7 @@ impl Service<'_> {
         }
     }
 
-    /// What is counted: read at most once in [`FRESH`], however many ask.
+    /// Returns the counters, read at most once per [`FRESH`] for any number of clients.
     fn statistics(&mut self) -> (&Statistics, &Reloads) {
         let now = self.clock.now();
         let fresh = self.counted.take().filter(|(read, _)| now.since(*read) < FRESH);
@@ -251,7 +254,7 @@ impl Service<'_> {
         (&self.counted.insert(counted).1, &self.reloads)
     }
 
-    /// Reads the file again and applies it; what changed, or what is wrong: a file that is wrong changes nothing.
+    /// Reloads the file and applies it. Returns the changes, or the problem: an invalid file changes nothing.
     fn reload(&mut self) -> Result<String, String> {
         notify(NotifyState::Reloading);
         let result = self.read_again();
@@ -278,7 +281,7 @@ impl Service<'_> {
         let difference = running
             .difference(&new)
             .map_err(|pinned| at(self.path, &pinned.iter().map(ToString::to_string).collect::<Vec<_>>()))?;
-        // First, since it changes nothing if it fails.
+        // Changed first, since a failure changes nothing.
         if running.metrics != new.metrics {
             let metrics = new.metrics.map(listen).transpose().map_err(|error| format!("{error}\n"))?;
             self.readers.replace(metrics);
@@ -286,7 +289,7 @@ impl Service<'_> {
         let mut changes = difference.to_string();
         changes.extend(new.warnings().iter().map(|warning| format!("warning: {warning}\n")));
         self.counted = None;
-        // The file is what runs now, and what could not be set up is tried again.
+        // The file is in effect now; directions that could not be set up are tried again.
         for (direction, error) in self.gateway.apply(new, plans).err().into_iter().flatten() {
             let direction = direction.name();
             let problem =

@@ -1,7 +1,7 @@
-//! What a gateway in the kernel counts: as Prometheus text and as JSON.
+//! The counters of a gateway in the kernel, as Prometheus text and as JSON.
 //!
-//! Names are those of the gateway in user space, where they mean the same. The classes of HTB count frames with their Ethernet header,
-//! which is the overhead that the kernel charges.
+//! Names are those of the gateway in user space where the meaning is the same. The classes of HTB count
+//! frames including their Ethernet header, which is the overhead that the kernel charges.
 
 use std::collections::BTreeMap;
 
@@ -20,45 +20,48 @@ use crate::htb::MAJOR;
 use crate::settings::{Counts, LinkState};
 use crate::tickets::{TicketCounts, TicketState};
 
-/// What is counted at one time.
+/// A reading of the counters.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     title: String,
     uptime: Span,
-    /// Up and down.
+    /// The directions up and down.
     directions: [DirectionStatistics; 2],
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct DirectionStatistics {
-    /// The interface that it leaves by.
+    /// The egress interface.
     pub interface: String,
-    /// Whether that is there.
+    /// Whether the interface exists.
     pub is_attached: bool,
-    /// Whether that is there, up, and has a carrier.
+    /// Whether the interface exists, is up, and has a carrier.
     pub is_up: bool,
-    /// Whether it is set up.
+    /// Whether queue and program are set up.
     pub is_installed: bool,
-    /// The rate of its link.
+    /// The rate of the link.
     pub rate: Rate,
-    /// Its leaves since the start, also those that were taken away and set up again; one without a name holds all packets.
+    /// The leaves since the start, including those that were removed and set up again; a leaf without a name
+    /// holds all packets.
     pub classes: BTreeMap<String, ClassStatistics>,
-    /// What leaves that a reload took away had counted.
+    /// Counts of leaves that a reload removed.
     pub others: ClassStatistics,
-    /// What programs in front of it counted, also those that are gone; `unlabelled` are those that were dropped.
+    /// Counts of the programs before the queue, including removed ones; `unlabelled` are packets dropped for
+    /// lack of a label.
     pub programs: TicketCounts,
-    /// Packets that these dropped as no class was for them.
+    /// Packets that the programs dropped because no class was assigned to them.
     pub unclassed: u64,
-    /// The core in front of it.
+    /// The core before the queue.
     pub core: Option<(LinkState, Counts)>,
-    /// The queue by TRED in front of it.
+    /// TRED before the queue.
     pub tickets: Option<(TicketState, TicketCounts)>,
-    /// The customers of a core of HCSFQ; all others have no name.
+    /// The customers of a core of HCSFQ; all others have an empty name.
     pub customers: BTreeMap<String, CustomerState>,
 }
 
 impl KernelGateway {
-    /// What is counted, `now` after the start. Counters of a direction go on when its queue is set up anew, or somebody took it away.
+    /// Reads the counters, at time `now` after the start. The counters of a direction continue when its queue
+    /// is set up anew or another program removed it.
     pub fn statistics(&mut self, now: Time) -> Statistics {
         Statistics {
             title: self.config.title.clone(),
@@ -71,7 +74,7 @@ impl KernelGateway {
         let at = direction as usize;
         let (is_attached, is_up) = (self.ends[at].is_some(), self.are_up()[at]);
         if let Some(device) = self.ends[at].as_ref().map(|end| end.device) {
-            // What the kernel does not say stands as it was last read.
+            // Values that the kernel does not return stay as last read.
             if let Ok(all) = self.netlink.class_statistics(device, MAJOR) {
                 self.note(direction, &all);
             }
@@ -100,13 +103,13 @@ impl KernelGateway {
         statistics
     }
 
-    /// Notes what classes at the device of a direction have counted since they were set up.
+    /// Notes the counts of the classes at the device of a direction since they were set up.
     pub(super) fn note(&mut self, direction: Direction, all: &[ClassStatistics]) {
         let at = direction as usize;
         self.earlier[at].read(counted_by(&self.plans[at], all));
     }
 
-    /// Remembers what the queue of a device counted by the plan `before`, which is about to be taken away.
+    /// Keeps the counts of the queue of a device under the plan `before`, which is about to be removed.
     pub(super) fn keep_counts(&mut self, direction: Direction, device: u32, before: &DirectionPlan) {
         let (plan, earlier) = (&self.plans[direction as usize], &mut self.earlier[direction as usize]);
         if let Ok(all) = self.netlink.class_statistics(device, MAJOR) {
@@ -117,7 +120,7 @@ impl KernelGateway {
     }
 }
 
-/// By the names of the leaves of a plan.
+/// Maps counts to the names of the leaves of a plan.
 fn counted_by(plan: &DirectionPlan, all: &[ClassStatistics]) -> ByName {
     let by_number: BTreeMap<u16, &ClassStatistics> = all.iter().map(|class| (class.minor, class)).collect();
     let named = |(minor, name): (u16, &str)| Some((name.to_owned(), **by_number.get(&minor)?));
@@ -204,7 +207,7 @@ const OF_CUSTOMERS: [(&str, Kind, &str, OfCustomer); 6] = [
 ];
 
 impl DirectionStatistics {
-    /// Takes what the program in front of it shows, with what those before it counted.
+    /// Takes over the counters of the program, added to those of earlier programs.
     fn take(&mut self, program: &Attached, earlier: &Counted) {
         let total = Counted::of(program).plus(earlier);
         (self.programs, self.unclassed) = (total.packets, total.unclassed);
@@ -226,7 +229,7 @@ impl DirectionStatistics {
         }
     }
 
-    /// What came to the program in front of it, and those before, if one counts.
+    /// Packet counts of the program and earlier ones, if they count.
     fn counts(&self) -> Option<Counts> {
         let tickets = self.tickets.map(|(_, counts)| counts.all);
         self.core.map(|(_, counts)| counts).or(tickets)
@@ -247,7 +250,7 @@ impl DirectionStatistics {
         .chain(forced)
     }
 
-    /// Of the program, as JSON.
+    /// The state of the program, as JSON.
     fn core_json(&self) -> Option<Value> {
         let counts = self.counts()?;
         let mut all: Map<_, _> =
@@ -298,7 +301,7 @@ fn of_customer(own: &CustomerState) -> Value {
         .collect()
 }
 
-/// A name without what only Prometheus asks for.
+/// Removes the parts of a name that only Prometheus requires.
 fn plain(name: &str) -> String {
     name.trim_start_matches("core_").trim_end_matches("_total").to_owned()
 }
@@ -324,7 +327,7 @@ impl Statistics {
         })
     }
 
-    /// As Prometheus reads it.
+    /// Formats the counters as Prometheus text.
     #[must_use]
     pub fn prometheus(&self, reloads: &Reloads) -> String {
         let mut metrics = Metrics::default();

@@ -1,4 +1,4 @@
-//! How the kernel carries out the queue of a link of a scenario, or why it cannot.
+//! The implementation of the queue of a scenario's link by the kernel, or the reasons why it cannot.
 
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, FlowId, LabelKind};
@@ -17,17 +17,17 @@ use crate::settings::CoreSettings;
 use crate::tickets::TicketSettings;
 use crate::weights::{self, WeightsError};
 
-/// The links that the kernel carries out.
+/// The links that the kernel implements.
 pub fn watched(scenario: &Scenario) -> impl Iterator<Item = (LinkId, &Link)> {
     (0..).map(LinkId).zip(&scenario.links).filter(|(_, link)| link.watched)
 }
 
-/// Whether packets of a flow, or what acknowledges them, cross a link.
+/// Whether packets of a flow or their ACKs cross a link.
 fn crosses(scenario: &Scenario, flow: &Flow, link: LinkId) -> bool {
     [&flow.path, &flow.back].into_iter().any(|path| scenario.may_cross(flow, path, link))
 }
 
-/// Checks all links that the kernel is to carry out.
+/// Checks all links that the kernel is to implement.
 pub fn check(scenario: &Scenario) -> Result<(), ParamError> {
     if watched(scenario).next().is_none() {
         let why =
@@ -88,11 +88,11 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), ParamE
 
 fn check_rate(link: &Link, rate: Rate) -> Result<(), ParamError> {
     let refuse = |why: String| Err(ParamError::new(&format!("link.{}.rate", link.name), why));
-    // HTB computes in bytes a second.
+    // HTB computes in bytes per second.
     if rate < Rate::from_kbit(8) {
         return refuse(format!("{rate} is too little for HTB of the kernel; write 8kbit or more"));
     }
-    // Of those that it cannot carry out at any rate, the check of the link says so.
+    // If the queue cannot be implemented at any rate, the check of the link reports it.
     match (Plan::of(&link.queue, rate), Plan::of(&link.queue, link.rate)) {
         (Err(refusal), Ok(_)) => refuse(refusal.to_string()),
         _ => Ok(()),
@@ -102,7 +102,7 @@ fn check_rate(link: &Link, rate: Rate) -> Result<(), ParamError> {
 /// A tree of HTB.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// One for all, or the classes of a file.
+    /// A single FIFO, or the classes of a file.
     Classes(ClassTree),
     /// One leaf for each flow.
     Weights(weights::Tree),
@@ -116,20 +116,20 @@ impl Tree {
         }
     }
 
-    /// Gives the queue `before` of a device these numbers.
+    /// Changes the numbers of the queue of a device that has the tree `before`.
     pub fn change(&self, before: &Self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
         match (self, before) {
             (Self::Classes(tree), Self::Classes(before)) => tree.change(before, netlink, device),
             (Self::Weights(tree), Self::Weights(before)) => {
                 tree.change(before, netlink, device).or_else(of_kernel)
             }
-            // One queue keeps its kind.
+            // The kind of a queue does not change.
             _ => Ok(()),
         }
     }
 }
 
-/// The kernel's part of an error of weights; the others are of making a tree.
+/// Extracts the kernel's error; the other errors occur only when a tree is created.
 fn of_kernel(error: WeightsError) -> Result<(), NetlinkError> {
     match error {
         WeightsError::Kernel(error) => Err(error),
@@ -137,7 +137,7 @@ fn of_kernel(error: WeightsError) -> Result<(), NetlinkError> {
     }
 }
 
-/// A program in front of a tree.
+/// A program before a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Program {
     None,
@@ -145,24 +145,24 @@ pub enum Program {
     Core(CoreSettings),
     /// The core of HCSFQ.
     Hierarchy(HierarchySettings),
-    /// TRED. Tickets are exchanged behind the queue, by what exchanges them at other links.
+    /// TRED. Tickets are exchanged after the queue, by the same code as at other links.
     Tickets(TicketSettings),
 }
 
-/// What a link is carried out for.
+/// The flows and customers of a link.
 #[derive(Clone, Debug, PartialEq)]
 struct Parts {
-    /// The ids that cross it, and their weights.
+    /// The ids of the flows that cross the link, and their weights.
     weighted: Vec<(FlowId, Weight)>,
     smallest_weight: Weight,
-    /// By number of the customer.
+    /// The weights of customers, by number.
     customers: Vec<Weight>,
 }
 
 impl Parts {
-    /// Those of a scenario, for these flows.
+    /// Returns the parts of a scenario, for these flows.
     fn of(scenario: &Scenario, weighted: Vec<(FlowId, Weight)>) -> Self {
-        // Later ones too: a core in the kernel hears of no change.
+        // Later weights too: a core in the kernel is not notified of changes.
         let later = scenario.changes.iter().filter_map(|change| match change.to {
             Setting::FlowWeight(_, weight) => Some(weight),
             _ => None,
@@ -177,7 +177,7 @@ impl Parts {
     }
 }
 
-/// How a link is carried out.
+/// The implementation of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
     params: DisciplineParams,
@@ -192,7 +192,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// That of link `id`, for flows of these numbers.
+    /// Returns the plan of link `id`, for flows of these numbers.
     pub fn of(scenario: &Scenario, id: LinkId, numbers: &Numbers) -> Result<Self, String> {
         let link = &scenario.links[id.index()];
         let crossing = || scenario.flows.iter().enumerate().filter(|(_, flow)| crosses(scenario, flow, id));
@@ -218,12 +218,12 @@ impl LinkPlan {
         Ok(Self { params, rate: link.rate, tree, program, classes, customers, parts })
     }
 
-    /// The size of the buffer, as the discipline of the link would have it.
+    /// The size of the buffer, as in the discipline of the link.
     pub fn limit(&self) -> Option<Limit> {
         self.params.limit_at(self.rate)
     }
 
-    /// The kind of the labels that its program reads.
+    /// The kind of label that the program reads.
     pub const fn kind(&self) -> LabelKind {
         match self.program {
             Program::Tickets(_) => LabelKind::Tickets,
@@ -231,13 +231,13 @@ impl LinkPlan {
         }
     }
 
-    /// The same for another rate of the link.
+    /// Returns the same plan for another rate of the link.
     pub fn at(&self, rate: Rate) -> Result<Self, String> {
         let (tree, program) = carried_out(&self.params, rate, &self.parts)?;
         Ok(Self { rate, tree, program, ..self.clone() })
     }
 
-    /// The same with another weight of a flow; none if it has no weights or not this flow.
+    /// Returns the same plan with another weight of a flow; none if the plan has no weights or not this flow.
     pub fn with_weight(&self, flow: FlowId, weight: Weight) -> Option<Result<Self, String>> {
         if !matches!(self.tree, Tree::Weights(_)) {
             return None;
@@ -277,14 +277,15 @@ fn carried_out(params: &DisciplineParams, rate: Rate, parts: &Parts) -> Result<(
     }
 }
 
-/// A core for these flows. A stand-in is as long as its packet is charged.
+/// Adapts the settings of a core to these flows. A stand-in is as long as its packet is charged.
 fn of_link(mut settings: CoreSettings, parts: &Parts) -> CoreSettings {
     settings.smallest_weight = parts.smallest_weight;
     settings.overhead = Bytes::ZERO;
     settings
 }
 
-/// The queue behind a program, which drops what its virtual queue of `limit` does not hold: this one is for the difference of the two clocks.
+/// The queue behind a program, which drops what exceeds its virtual queue of `limit`; this queue absorbs the
+/// difference of the two clocks.
 fn behind(rate: Rate, limit: Bytes) -> Tree {
     Tree::Classes(ClassTree::fifo(rate, Limit::Bytes(limit + limit)))
 }

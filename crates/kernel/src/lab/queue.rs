@@ -1,4 +1,4 @@
-//! The queue of one link, in the kernel.
+//! The queue of one link in the kernel.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -29,7 +29,7 @@ enum Attached {
 }
 
 impl Attached {
-    /// Loads the program of a plan, and puts it at the egress of the device `name`.
+    /// Loads the program of a plan, and attaches it to the egress of the device `name`.
     fn load(program: &Program, name: &str) -> Result<Self, BpfError> {
         Ok(match program {
             Program::None => Self::None,
@@ -54,7 +54,7 @@ impl Attached {
         })
     }
 
-    /// What it counted; nothing without one, or if the kernel does not say.
+    /// The counters of the program; none without a program, or if the kernel does not return them.
     fn counts(&self) -> Option<TicketCounts> {
         match self {
             Self::None => None,
@@ -64,7 +64,7 @@ impl Attached {
         }
     }
 
-    /// The estimate of the link, of a core.
+    /// The estimate of the link, if the program is a core.
     fn state(&self) -> Option<LinkState> {
         match self {
             Self::Core(core) => core.state().ok(),
@@ -73,27 +73,27 @@ impl Attached {
         }
     }
 
-    /// Gives it the constants of another plan of the same queue.
+    /// Sets the constants of another plan of the same queue.
     fn set(&mut self, program: &Program) -> Result<(), BpfError> {
         match (self, program) {
             (Self::Core(core), Program::Core(settings)) => core.set(settings),
             (Self::Hierarchy(core), Program::Hierarchy(settings)) => core.set(settings),
             (Self::Tickets(queue), Program::Tickets(settings)) => queue.set(settings),
-            // One queue keeps its kind.
+            // The kind of a queue does not change.
             _ => Ok(()),
         }
     }
 }
 
-/// HTB behind a pair of devices, with a program in front of it where the queue needs one.
+/// HTB between a pair of devices, with a program before it if the queue requires one.
 pub struct KernelQueue {
     plan: LinkPlan,
     pair: QueuePair,
     netlink: Netlink,
     program: Attached,
-    /// What that had counted at its last drop.
+    /// The counters of the program at its last drop.
     counts: TicketCounts,
-    /// Frames are written here, and read.
+    /// The buffers into which frames are written and read.
     frames: [Vec<u8>; 2],
     failure: Failure,
 }
@@ -105,7 +105,8 @@ impl fmt::Debug for KernelQueue {
 }
 
 impl KernelQueue {
-    /// Puts the queue of `plan` at the entrance of `pair`, the device `name`. Packets have at most `longest` bytes.
+    /// Installs the queue of `plan` at the entrance of `pair`, the device `name`. Packets have at most
+    /// `longest` bytes.
     pub fn install(
         plan: LinkPlan,
         pair: QueuePair,
@@ -121,12 +122,13 @@ impl KernelQueue {
         Ok(Self { plan, pair, netlink, program, counts, frames: [frame.clone(), frame], failure })
     }
 
-    /// Keeps the first thing that went wrong, which ends the run.
+    /// Records the first failure, which ends the run.
     fn fail(&self, what: &str, why: &dyn fmt::Display) {
         self.failure.get_or_init(|| format!("a queue of the kernel {what}: {why}"));
     }
 
-    /// Why the kernel dropped a packet: which of the counters of the program has grown, or else the FIFO was full.
+    /// The reason for a drop in the kernel: the counter of the program that has increased, or otherwise a
+    /// full FIFO.
     fn reason(&mut self) -> DropReason {
         let Some(now) = self.program.counts() else { return DropReason::Overflow };
         let before = std::mem::replace(&mut self.counts, now);
@@ -142,7 +144,7 @@ impl KernelQueue {
         }
     }
 
-    /// Puts another plan with the same classes in the place of this one.
+    /// Replaces the plan by another one with the same classes.
     fn replace(&mut self, plan: Result<LinkPlan, String>) {
         let changed = plan.and_then(|plan| {
             let device = self.pair.device;

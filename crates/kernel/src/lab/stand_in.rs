@@ -1,8 +1,10 @@
-//! Frames that stand for packets in a queue of the kernel.
+//! Frames that represent packets in a queue of the kernel.
 //!
-//! The destination address is 02:01 and the number of the packet: not that of the device, so that IP of this machine leaves the frame
-//! alone. The IP header has room for a label, and a protocol that is left to experiments (RFC 3692). Its source is 10.0.0.0 and the number of the
-//! packet's customer, by which a program knows whose it is. A frame is as long as its packet is charged; of one that is shorter than the headers, these are cut.
+//! The destination address is 02:01 and the number of the packet: it is not the address of the device, so
+//! that the IP stack ignores the frame. The IP header has room for a label, and a protocol number for
+//! experiments (RFC 3692). The source address is 10.0.0.0 plus the number of the packet's customer, from
+//! which a program derives the customer. A frame is as long as its packet is charged; if that is shorter than
+//! the headers, they are truncated.
 
 use std::net::Ipv4Addr;
 
@@ -12,25 +14,27 @@ use apportion_live::frame;
 use apportion_live::lab::external::{Returned, StandIn};
 use apportion_live::wire_label;
 
-/// Ethernet.
+/// The size of an Ethernet header.
 const LEAST: usize = 14;
-/// Ethernet and IPv4: what a label needs.
+/// The size of the Ethernet and IPv4 headers, which a label requires.
 pub const HEADERS: usize = LEAST + 20;
-/// How destination addresses begin.
+/// The first bytes of destination addresses.
 const MARK: [u8; 2] = [2, 1];
-/// From 10.0.0.0 to 10.1.0.2, DF, protocol 253. Length, checksum and identification come later, or do not matter.
+/// From 10.0.0.0 to 10.1.0.2, DF, protocol 253. Length, checksum and identification are set later, or are
+/// irrelevant.
 const TEMPLATE: [u8; HEADERS] = [
     2, 1, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 8, 0, // Ethernet
     0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 253, 0, 0, 10, 0, 0, 0, 10, 1, 0, 2, // IPv4
 ];
 
-/// The source address of packets of a customer; there are fewer than 2^24.
+/// Returns the source address for a customer; there are fewer than 2^24 customers.
 pub fn source(customer: CustomerId) -> Ipv4Addr {
     let [_, a, b, c] = customer.0.to_be_bytes();
     Ipv4Addr::new(10, a, b, c)
 }
 
-/// Writes the frame for a packet of a customer into `buffer`, with its label of this kind, zero behind the headers, and gives it.
+/// Writes the frame for a packet of a customer into `buffer`, with its label of this kind and zeros after the
+/// headers, and returns the frame.
 pub fn write<'a>(buffer: &'a mut [u8], packet: &StandIn, kind: LabelKind, customer: CustomerId) -> &'a [u8] {
     let longest = buffer.len();
     let length = usize::try_from(packet.size.get()).unwrap_or(longest).clamp(LEAST, longest);
@@ -48,7 +52,8 @@ pub fn write<'a>(buffer: &'a mut [u8], packet: &StandIn, kind: LabelKind, custom
     frame
 }
 
-/// The packet that a frame stands for, with its label of this kind; none if it is no such frame.
+/// Returns the packet that a frame represents, with its label of this kind; none if the frame is not a
+/// stand-in.
 pub fn read(frame: &[u8], kind: LabelKind) -> Option<Returned> {
     let address = frame.get(..6)?;
     let number = address[2..].first_chunk().copied().map(u32::from_be_bytes)?;
