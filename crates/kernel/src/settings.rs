@@ -1,7 +1,8 @@
-//! Settings and counts of a CSFQ core in the kernel: maps of 64-bit words, as `bpf/share.h` declares them.
+//! Settings and counters of a CSFQ core in the kernel: maps of 64-bit words, as declared in `bpf/share.h`.
 //!
-//! The kernel has no floating point. Rates are in Q16 of a bit a second, factors in Q32; `bpf/fixed.h` states the errors of
-//! e^(-T/K), which stay below 3e-9. Bounds that follow from products of 64 bits are checked here, and refused by name.
+//! The kernel has no floating point. Rates are in Q16 of bit/s, factors in Q32; `bpf/fixed.h` states the
+//! errors of e^(-T/K), which stay below 3e-9. The bounds that 64-bit products impose are checked here; values
+//! outside are refused by the name of their key.
 
 use apportion_core::aqm::csfq::{CsfqParams, RouterRole};
 use apportion_core::estimate::fair_share::{AcceptedRate, BelowThreshold, NotedLabel};
@@ -10,18 +11,20 @@ use apportion_core::limit::{BufferSize, Limit, LinkLimit};
 use apportion_core::mark::rate_label::Marking;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Weight};
 
-/// Words of one of the two settings in the map `settings`.
+/// Number of words of one of the two sets of constants in the map `settings`.
 pub const SETTINGS: usize = 16;
-/// Words of the map `link`.
+/// Number of words of the map `link`.
 pub const STATE: usize = 19;
-/// Words of the map `counts`: those of [`Counts`], then the runs that a processor began and ended.
+/// Number of words of the map `counts`: the fields of [`Counts`], then the runs that a processor began and
+/// ended.
 pub const COUNTS: usize = 10;
 
-/// Time constants and windows: shorter ones do not fit into the products, longer ones into a gap.
+/// The range of time constants and windows: shorter ones do not fit into the products, longer ones not into a
+/// gap.
 const WINDOWS: (Span, Span) = (Span::from_millis(1), Span::from_secs(3_600));
-/// C: a slower link takes too long for a bit, a faster one does not fit into Q16.
+/// The range of C: on a slower link a bit takes too long, a faster one does not fit into Q16.
 const RATES: (Rate, Rate) = (Rate::from_kbit(8), Rate::from_mbit(1_000_000));
-/// Weights below this do not fit, Q16.
+/// The minimum weight that fits into Q16.
 const LEAST_WEIGHT: f64 = 1.0 / 32_768.0;
 
 const EGRESS: u64 = 1;
@@ -29,36 +32,37 @@ const PASS_UNLABELLED: u64 = 2;
 const AGGREGATE_GUARANTEE: u64 = 4;
 const HOLDS: u64 = 8;
 
-/// Why a CSFQ queue cannot be carried out in the kernel: the key, and what to write there.
+/// The reason why the kernel cannot implement a CSFQ queue: the key, and valid values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {hint}")]
 pub struct Unsuitable {
     /// The key of the queue.
     pub key: &'static str,
-    /// What it may be.
+    /// The valid values.
     pub hint: String,
 }
 
 /// The constants of a CSFQ or MCSFQ core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreSettings {
-    /// What the queue's keys say.
+    /// The parameters of the queue.
     params: CsfqParams,
     /// C.
     pub rate: Rate,
-    /// What is charged for each frame besides its length, which has the Ethernet header but no check sequence. Default 0 B.
+    /// Bytes charged for each frame besides its length, which includes the Ethernet header but not the check
+    /// sequence. Default: 0 B.
     pub overhead: Bytes,
-    /// The least weight of any flow; alpha may exceed C for flows below 1. Default 1.
+    /// The minimum weight of any flow; alpha may exceed C for flows with weights below 1. Default: 1.
     pub smallest_weight: Weight,
-    /// Whether IP packets without a rate label pass uncounted; a core of the paper drops them. Default false.
+    /// Whether IP packets without a rate label pass uncounted; the paper's core drops them. Default: false.
     pub pass_unlabelled: bool,
 }
 
 impl CoreSettings {
-    /// The constants for `params` in front of a link of `rate`.
+    /// Creates the constants for `params` for a link of `rate`.
     ///
     /// # Errors
-    /// The key that the program does not have, or whose value it cannot hold.
+    /// The key that the program does not support, or whose value does not fit.
     pub fn new(params: &CsfqParams, rate: Rate) -> Result<Self, Unsuitable> {
         let share = &params.fair_share;
         let refusals = [
@@ -106,7 +110,7 @@ impl CoreSettings {
         })
     }
 
-    /// The size of the virtual queue.
+    /// Returns the size of the virtual queue.
     #[must_use]
     pub fn limit(&self) -> Bytes {
         match LinkLimit::new(self.params.limit, self.rate).get() {
@@ -116,7 +120,7 @@ impl CoreSettings {
         }
     }
 
-    /// As the program reads them, in the order of `struct settings`.
+    /// Returns the words that the program reads, in the order of `struct settings`.
     #[must_use]
     pub fn words(&self) -> [u64; SETTINGS] {
         let share = &self.params.fair_share;
@@ -125,7 +129,7 @@ impl CoreSettings {
         let part = |part: f64| (limit as f64 * part) as u64;
         let reserve = self.params.reserve.get();
         let of_debts = if self.params.edge.marking == Marking::Debt { reserve / 2.0 } else { reserve };
-        // A part of nothing is never closed.
+        // A reserve of zero is never closed.
         let open = |kept: f64| if kept > 0.0 { part(1.0 - kept) } else { u64::MAX };
         [
             rate,
@@ -156,12 +160,12 @@ impl CoreSettings {
             | flag(share.below_threshold == BelowThreshold::Uncongested, HOLDS)
     }
 
-    /// The state of a link that nothing has crossed, in the order of `struct link`.
+    /// Returns the initial state of a link, in the order of `struct link`.
     #[must_use]
     pub fn initial_state(&self) -> [u64; STATE] {
         let mut state = [0; STATE];
         let alpha = self.params.fair_share.initial.map_or(0, |rate| rate.as_bit().min(1 << 43) << 16);
-        // Behind `busy` of 32 bits stands `known`; without a share the code of 1998 starts congested.
+        // `known` follows the 32-bit `busy`; without a share the code of 1998 starts congested.
         state[0] = if alpha > 0 { known_word() } else { 0 };
         state[1] = alpha;
         state[16] = u64::from(alpha == 0);
@@ -170,73 +174,73 @@ impl CoreSettings {
     }
 }
 
-/// The first word of the state with `known` = 1: `busy` takes the first four bytes, whatever the order of bytes.
+/// The first word of the state with `known` = 1: `busy` takes the first four bytes in either byte order.
 const fn known_word() -> u64 {
     let [a, b, c, d] = 1u32.to_ne_bytes();
     u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d])
 }
 
-/// Whether a link of this rate fits.
+/// Whether a link of this rate is supported.
 pub(crate) fn is_rate(rate: Rate) -> bool {
     let (slowest, fastest) = RATES;
     (slowest..=fastest).contains(&rate)
 }
 
-/// Nanoseconds for a bit, Q32.
+/// Returns the nanoseconds per bit, Q32.
 pub(crate) fn per_bit(rate: Rate) -> u64 {
     quotient(1_000_000_000 << 32, rate.as_bit())
 }
 
-/// Whether a time constant fits.
+/// Whether a time constant is supported.
 pub(crate) fn is_window(span: Span) -> bool {
     let (least, most) = WINDOWS;
     (least..=most).contains(&span)
 }
 
-/// What bits are multiplied by to be a rate over `k` nanoseconds: 2^51 10^9 / `k`.
+/// Returns the factor that converts bits to a rate over `k` nanoseconds: 2^51 10^9 / `k`.
 pub(crate) fn per_time(k: u64) -> u64 {
     quotient(1_000_000_000 << 51, k)
 }
 
-/// In Q16, cut.
+/// Converts a value to Q16, rounding down.
 pub(crate) fn q16(value: f64) -> u64 {
     (value * 65_536.0) as u64
 }
 
-/// 2^`bits` / `by`, cut.
+/// Returns 2^`bits` / `by`, rounded down.
 pub(crate) fn inverse(bits: u32, by: u64) -> u64 {
     quotient(1 << bits, by)
 }
 
-/// `of` / `by`, cut; the bounds of this module keep it below 2^64.
+/// Returns `of` / `by`, rounded down; the bounds of this module keep it below 2^64.
 fn quotient(of: u128, by: u64) -> u64 {
     u64::try_from(of / u128::from(by.max(1))).unwrap_or(u64::MAX)
 }
 
-/// A part of 1 in Q32.
+/// Converts a fraction of 1 to Q32.
 fn q32(part: f64) -> u64 {
     (part.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64
 }
 
-/// The estimate of a core, as it stood when it was read.
+/// The estimate of a core at the time of reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkState {
     /// The fair share in bits per second for a weight of 1; none if unknown.
     pub alpha: Option<f64>,
     /// A: arrival rate of excess traffic, bits per second.
     pub arrival_rate: f64,
-    /// F: what of it the share lets through.
+    /// F: the rate of excess traffic that the share lets pass.
     pub accepted_rate: f64,
     /// G: rate of guaranteed packets.
     pub guaranteed_rate: f64,
-    /// Whether more arrives than there is to divide.
+    /// Whether more traffic arrives than there is capacity to divide.
     pub is_congested: bool,
-    /// Times that the link became congested.
+    /// Number of times that the link became congested.
     pub congested_periods: u64,
 }
 
 impl LinkState {
-    /// From the words of the map `link`.
+    /// Decodes the words of the map `link`.
     #[must_use]
     pub fn of(words: &[u64; STATE]) -> Self {
         let rate = |q16: u64| q16 as f64 / 65_536.0;
@@ -252,7 +256,7 @@ impl LinkState {
     }
 }
 
-/// The first word of a state with `busy` = 1, or 0, and the rest as it is.
+/// Returns the first word of a state with `busy` set to 1 or 0.
 #[must_use]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "for programs"))]
 pub(crate) fn with_busy(word: u64, is_busy: bool) -> u64 {
@@ -261,29 +265,29 @@ pub(crate) fn with_busy(word: u64, is_busy: bool) -> u64 {
     u64::from_ne_bytes([w, x, y, z, a, b, c, d])
 }
 
-/// What a core counted since it was loaded, over all processors.
+/// The counters of a core since it was loaded, summed over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// IP packets that arrived.
     pub packets: u64,
-    /// Their bytes, as charged.
+    /// Bytes of these packets, as charged.
     pub bytes: u64,
-    /// Dropped by their label.
+    /// Packets dropped by their label.
     pub early: u64,
-    /// Dropped since the virtual queue was full.
+    /// Packets dropped since the virtual queue was full.
     pub overflow: u64,
-    /// Came without a rate label; dropped unless these pass.
+    /// Packets without a rate label; dropped unless such packets pass.
     pub unlabelled: u64,
     /// Frames without IP, and neighbour discovery of IPv6, which pass.
     pub no_ip: u64,
-    /// Left with a lower label.
+    /// Packets that left with a lower label.
     pub relabelled: u64,
-    /// Decided while another processor was at the estimate.
+    /// Packets decided while another processor held the estimate.
     pub meanwhile: u64,
 }
 
 impl Counts {
-    /// The sum over processors.
+    /// Sums the counters of all processors.
     pub fn sum(processors: impl IntoIterator<Item = [u64; COUNTS]>) -> Self {
         processors.into_iter().fold(Self::default(), |sum, words| {
             let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile, ..] = words;
@@ -291,7 +295,7 @@ impl Counts {
         })
     }
 
-    /// Both.
+    /// Adds both counters.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
@@ -331,7 +335,8 @@ mod tests {
         let words = settings.words();
         // C in Q16; K of 100 ms; 2^64 / 10^8; 2^51 10; K_c.
         assert_eq!(words[..5], [8_000_000 << 16, 100_000_000, 184_467_440_737, 10 << 51, 100_000_000]);
-        // 8000000 2^16 has 39 bits, so 8 are cut; the smallest weight is 1; CSFQ keeps nothing; an overflow keeps 99 %.
+        // 8000000 2^16 has 39 bits, so 8 are cut; the smallest weight is 1; CSFQ keeps nothing; an overflow
+        // keeps 99 %.
         assert_eq!(words[5..9], [8, 65_536, 0, 4_252_017_623]);
         // 64 kB take 64 ms: a quarter, all but 10 %, all but 5 %, all. A bit takes 125 ns.
         assert_eq!(words[9..14], [16_000_000, 57_600_000, 60_800_000, 64_000_000, 125 << 32]);

@@ -1,7 +1,8 @@
-//! Settings, state and counts of TRED with a ticket exchange in the kernel: maps of 64-bit words, as `bpf/tred.c` declares them.
+//! Settings, state and counters of TRED with a ticket exchange in the kernel: maps of 64-bit words, as
+//! declared in `bpf/tred.c`.
 //!
-//! Times are in nanoseconds, parts of 1 in Q32 or Q64, tickets in Q16 or Q20. The queue is measured by the time that the link needs for it, so
-//! that a packet of a threshold or a limit is one of 1500 bytes.
+//! Times are in nanoseconds, fractions of 1 in Q32 or Q64, tickets in Q16 or Q20. The queue is measured in
+//! transmission time, so that a packet of a threshold or a limit has 1500 bytes.
 
 use apportion_core::aqm::tred::{Expect, Per, Stage, TredParams};
 use apportion_core::label::Format;
@@ -12,20 +13,20 @@ use apportion_core::units::{Bytes, Rate, Span, TicketRate};
 
 use crate::settings::{COUNTS, Counts, Unsuitable, is_rate, is_window, per_bit};
 
-/// Words of one of the two settings in the map `settings`.
+/// Number of words of one of the two sets of constants in the map `settings`.
 pub const TICKETS: usize = 27;
-/// Words of the map `state`.
+/// Number of words of the map `state`.
 pub const TICKET_STATE: usize = 24;
-/// Words of the map `counts`.
+/// Number of words of the map `counts`.
 pub const TICKET_COUNTS: usize = COUNTS + 6;
 
-/// What a packet of a threshold or limit is taken for.
+/// The size of a packet in a threshold or limit.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
-/// The buffer of the paper, as `crates/core` takes it: 110 full packets.
+/// The buffer of the paper, as in `crates/core`: 110 full packets.
 const PAPER_BUFFER: f64 = 165_000.0;
-/// The longest queue that fits: 2^38 ns.
+/// The longest queue that fits, in nanoseconds: 2^38.
 const LONGEST: f64 = 274e9;
-/// More tickets a second do not fit.
+/// The maximum number of tickets per second that fits.
 const MOST_TICKETS: f64 = 134_217_728.0;
 
 const FACTOR: u64 = 1;
@@ -40,22 +41,23 @@ const FLOATING: u64 = 256;
 const DOWN: u64 = 512;
 const STOCHASTIC: u64 = 1024;
 
-/// The constants of a queue by TRED.
+/// The constants of TRED.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TicketSettings {
     params: TredParams,
     exchange: Option<(ExchangeParams, TicketRate)>,
     /// C.
     pub rate: Rate,
-    /// What is charged for each frame besides its length, which has the Ethernet header but no check sequence. Default 0 B.
+    /// Bytes charged for each frame besides its length, which includes the Ethernet header but not the check
+    /// sequence. Default: 0 B.
     pub overhead: Bytes,
 }
 
 impl TicketSettings {
-    /// The constants for `params` in front of a link of `rate`, without an exchange.
+    /// Creates the constants for `params` for a link of `rate`, without an exchange.
     ///
     /// # Errors
-    /// The key that the program does not have, or whose value it cannot hold.
+    /// The key that the program does not support, or whose value does not fit.
     pub fn new(params: &TredParams, rate: Rate) -> Result<Self, Unsuitable> {
         let settings = Self { params: params.clone(), exchange: None, rate, overhead: Bytes::ZERO };
         let [min_th, max_th] = settings.thresholds();
@@ -79,10 +81,10 @@ impl TicketSettings {
         }
     }
 
-    /// With an exchange, to which the next router issues `issued`.
+    /// Adds an exchange, to which the next router issues tickets at the rate `issued`.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As for [`Self::new`].
     pub fn with_exchange(self, params: &ExchangeParams, issued: TicketRate) -> Result<Self, Unsuitable> {
         let writer = &params.writer;
         let is_narrow =
@@ -112,7 +114,7 @@ impl TicketSettings {
         self.exchange.is_some()
     }
 
-    /// How many times the paper's sizes those of this link are.
+    /// The ratio of this link's sizes to the paper's.
     fn scale(&self) -> f64 {
         match LinkLimit::new(None, self.rate).get() {
             Limit::Bytes(of_link) if self.params.follows_link() => {
@@ -122,7 +124,7 @@ impl TicketSettings {
         }
     }
 
-    /// The size of the virtual queue.
+    /// Returns the size of the virtual queue.
     #[must_use]
     pub fn limit(&self) -> Bytes {
         match self.params.limit().at(self.rate) {
@@ -133,7 +135,7 @@ impl TicketSettings {
         }
     }
 
-    /// How long the link takes for them, in nanoseconds.
+    /// Returns the transmission time of `bytes`, in nanoseconds.
     fn nanos(&self, bytes: Bytes) -> f64 {
         self.nanos_of(bytes.get() as f64)
     }
@@ -142,7 +144,7 @@ impl TicketSettings {
         bytes * 8e9 / self.rate.as_bit().max(1) as f64
     }
 
-    /// MinThresh and MaxThresh in nanoseconds of the link.
+    /// Returns MinThresh and MaxThresh as transmission times, in nanoseconds.
     fn thresholds(&self) -> [f64; 2] {
         let (scale, detection) = (self.scale(), self.params.detection());
         [detection.min_th, detection.max_th].map(|threshold| match threshold {
@@ -151,7 +153,7 @@ impl TicketSettings {
         })
     }
 
-    /// An average queue in the unit of the thresholds: bytes, or packets of 1500 B.
+    /// Converts an average queue to the unit of the thresholds: bytes, or packets of 1500 B.
     #[must_use]
     pub fn measure(&self, average: Span) -> f64 {
         let bytes = average.as_secs_f64() * self.rate.as_bit() as f64 / 8.0;
@@ -161,14 +163,14 @@ impl TicketSettings {
         }
     }
 
-    /// As the program reads them, in the order of `struct settings`.
+    /// Returns the words that the program reads, in the order of `struct settings`.
     #[must_use]
     pub fn words(&self) -> [u64; TICKETS] {
         let (params, detection) = (&self.params, self.params.detection());
         let [min_th, max_th] = self.thresholds();
         let max_p = detection.max_p.get();
         let ceiling = if detection.gentle { 2.0 * max_th } else { max_th };
-        // Q32 of a unit of 2^-24 ns, by 2^-64.
+        // Q32 per unit of 2^-24 ns, by 2^-64.
         let slope = |part: f64, range: f64| (part * 72_f64.exp2() / range) as u64;
         let own = [
             per_bit(self.rate),
@@ -238,14 +240,14 @@ impl TicketSettings {
             | exchange
     }
 
-    /// The state of a link that nothing has crossed, in the order of `struct state`.
+    /// Returns the initial state of a link, in the order of `struct state`.
     #[must_use]
     pub fn initial_state(&self) -> [u64; TICKET_STATE] {
         let mut state = [0; TICKET_STATE];
-        // No label is the least.
+        // There is no minimum label yet.
         (state[10], state[11]) = (u64::MAX, u64::MAX);
         if let Some((params, issued)) = &self.exchange {
-            // What was issued is in effect, and was written for a window.
+            // The issue rate is in effect, as if it had been written for a window.
             state[16] = q(16, issued.get());
             state[20] = q(20, issued.get() * params.writer.policing_window.as_secs_f64()).min(1 << 62);
         }
@@ -255,28 +257,28 @@ impl TicketSettings {
 
 const EXCHANGE_WORDS: usize = 9;
 
-/// With so many bits behind the point; what does not fit is all ones.
+/// Converts a value to a fixed-point number with `bits` fractional bits, saturating.
 fn q(bits: i32, value: f64) -> u64 {
     (value * f64::from(bits).exp2()).round() as u64
 }
 
-/// A queue by TRED, as it stood when it was read.
+/// The averages of TRED at the time of reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TicketState {
-    /// The average queue, as time of the link.
+    /// The average queue, as transmission time.
     pub average: Span,
-    /// ExpectTkt: tickets for 64 KiB, or for a packet where `per` says so; none before a packet counted.
+    /// ExpectTkt: tickets per 64 KiB, or per packet if `per` says so; none before any packet was counted.
     pub expected: Option<f64>,
-    /// OutTktRate in effect, tickets a second; 0 without an exchange.
+    /// OutTktRate in effect, in tickets per second; 0 without an exchange.
     pub issued: f64,
 }
 
 impl TicketState {
-    /// From the words of the map `state`.
+    /// Decodes the words of the map `state`.
     #[must_use]
     pub fn of(words: &[u64; TICKET_STATE]) -> Self {
         let [_, average, _, _, _, _, _, tickets, bytes, ..] = *words;
-        // Q20 and Q16.
+        // The window has tickets in Q20 and bytes in Q16.
         let ratio = |bytes: u64| tickets as f64 / 16.0 / bytes as f64 * 65_536.0;
         Self {
             average: Span::from_nanos(average >> 24),
@@ -286,27 +288,27 @@ impl TicketState {
     }
 }
 
-/// What a queue by TRED counted since it was loaded, over all processors.
+/// The counters of TRED since it was loaded, summed over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TicketCounts {
-    /// What all cores count; `unlabelled` have no tickets, and are judged as by RED.
+    /// The counters of all cores; `unlabelled` are packets without tickets, which are treated as by RED.
     pub all: Counts,
-    /// Dropped since the average queue is too long.
+    /// Packets dropped since the average queue is too long.
     pub forced: u64,
     /// Packets with tickets that arrived.
     pub labelled: u64,
-    /// Tickets on them.
+    /// Tickets on these packets.
     pub tickets: u64,
-    /// Those of the packets that did not count for ExpectTkt.
+    /// Number of these packets that ExpectTkt ignored.
     pub filtered: u64,
-    /// Packets that may have been dropped by their tickets.
+    /// Packets that could be dropped by their tickets.
     pub judged: u64,
     /// Tickets that the exchange wrote.
     pub written: u64,
 }
 
 impl TicketCounts {
-    /// The sum over processors.
+    /// Sums the counters of all processors.
     pub fn sum(processors: impl IntoIterator<Item = [u64; TICKET_COUNTS]>) -> Self {
         let mut sum = [0; TICKET_COUNTS];
         for words in processors {
@@ -318,13 +320,13 @@ impl TicketCounts {
         Self { all: Counts::sum([all]), forced, labelled, tickets, filtered, judged, written }
     }
 
-    /// Those of a program without tickets.
+    /// The counters of a program without tickets.
     #[must_use]
     pub fn of_core(all: Counts) -> Self {
         Self { all, ..Self::default() }
     }
 
-    /// Both.
+    /// Adds both counters.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {

@@ -1,10 +1,11 @@
-//! Weights among flows by HTB: one leaf for each flow, assured its part of the link and turns in the same proportion.
+//! Weighted flows by HTB: one leaf per flow, with an assured rate and a quantum in proportion to its weight.
 //!
-//! Source: tc-htb(8). A leaf with weight w of W in all has `rate` = C w/W and may borrow up to C; what others leave goes
-//! around in turns of `quantum` bytes, w times the turn of the least weight. A leaf holds its own FIFO, so that no flow
-//! drops another's packets. Packets find their leaf by `skb->priority`, which the program `flow_class` sets.
+//! Source: tc-htb(8). A leaf with weight w, out of a sum W of weights, has `rate` = C w/W and may borrow up
+//! to C; spare capacity is shared in turns of `quantum` bytes, w times the quantum of the minimum weight.
+//! Each leaf holds its own FIFO, so that a flow cannot cause drops of another flow's packets.
+//! `skb->priority`, which the program `flow_class` sets, selects the leaf of a packet.
 //!
-//! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.
+//! Cost: one class and one queue of the kernel per flow; two system calls each during setup.
 
 use apportion_core::limit::Limit;
 use apportion_core::units::{Bytes, Packets, Rate, Weight};
@@ -13,13 +14,13 @@ use apportion_linux::netlink::{Netlink, NetlinkError};
 
 use crate::htb::{HtbTree, TURNS, WHOLE, burst, handle, whole};
 
-/// The leaf of flows that have none of their own.
+/// The leaf of flows without a leaf of their own.
 pub const OTHERS: u16 = u16::MAX - 1;
-/// Leaves besides: numbers below these two.
+/// The maximum number of other leaves: numbers below these two.
 pub const MOST: usize = OTHERS as usize - 1;
-/// Of a FIFO in bytes: two Ethernet frames.
+/// The minimum size of a FIFO in bytes: two Ethernet frames.
 const LEAST: Bytes = Bytes::new(2 * 1_514);
-/// Why there is no such tree.
+/// The reason why a tree cannot be created or installed.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
     /// Too many flows.
@@ -27,14 +28,14 @@ pub enum WeightsError {
         "{0} flows have no leaves of HTB, which are at most {MOST}; take fewer, or whole customers as flows"
     )]
     TooMany(usize),
-    /// A rate that cannot be divided.
+    /// A rate that cannot be divided among the flows.
     #[error(
         "a link of {rate} cannot be divided among {flows} flows, each of which needs 8 bit/s; take fewer or a faster link"
     )]
     TooSlow {
-        /// Of the link.
+        /// The rate of the link.
         rate: Rate,
-        /// How many.
+        /// Number of flows.
         flows: usize,
     },
     /// The kernel refuses.
@@ -46,13 +47,13 @@ pub enum WeightsError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     flows: usize,
-    /// The class of the link, those of the flows in their order, and that of the others.
+    /// The class of the link, the classes of the flows in order, and the class of the others.
     tree: HtbTree,
 }
 
 impl Tree {
-    /// A link of `rate` for flows of these weights; flow i has the class i + 1. Flows without a leaf have one together, of the
-    /// least weight.
+    /// Creates a tree for a link of `rate` and flows of these weights; flow i has the class i + 1. Flows
+    /// without a leaf share one of the minimum weight.
     ///
     /// # Errors
     /// More than [`MOST`] flows, or a rate that leaves one of them nothing.
@@ -78,8 +79,8 @@ impl Tree {
         Ok(Self { flows: weights.len(), tree: HtbTree { classes, queues: Vec::new(), default: OTHERS } })
     }
 
-    /// The same with a FIFO in each leaf that holds its flow's part of `limit`, and two packets at least, so that all wait for as long at
-    /// most. Default: the length that the device has.
+    /// Sets a FIFO in each leaf that holds its flow's part of `limit`, and at least two packets, so that the
+    /// maximum delay is the same in all leaves. Default: the length of the device's queue.
     #[must_use]
     pub fn limited(mut self, limit: Limit) -> Self {
         let leaves = || self.tree.classes.iter().filter(|class| class.minor != WHOLE);
@@ -98,7 +99,8 @@ impl Tree {
         self
     }
 
-    /// Gives the queue of a device that is this tree for the same flows, `before`, these numbers; what waits stays.
+    /// Changes the queue of a device from the tree `before`, which has the same flows, to this one; the
+    /// backlog stays.
     ///
     /// # Errors
     /// The kernel's error.
@@ -106,14 +108,14 @@ impl Tree {
         Ok(self.tree.change(&before.tree, netlink, device)?)
     }
 
-    /// The class of flow `index`, as `skb->priority` names it.
+    /// Returns the class of flow `index`, as a value of `skb->priority`.
     #[must_use]
     pub fn class(&self, index: usize) -> Option<u32> {
         let minor = u16::try_from(index + 1).ok().filter(|_| index < self.flows)?;
         Some(handle(minor))
     }
 
-    /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
+    /// Installs the tree as the queue of a device. On an error, the kernel's default queue is restored.
     ///
     /// # Errors
     /// The kernel's error.

@@ -17,7 +17,7 @@ pub struct Hierarchy {
     object: Ebpf,
     end: End,
     settings: Constants<{ 1 + 2 * HIERARCHY }>,
-    /// Of each customer two, one beside each of the settings.
+    /// Two weights for each customer, one for each set of constants.
     weights: Array<MapData, [u64; 2]>,
     prefixes: LpmTrie<MapData, [u8; 16], u32>,
     link: Array<MapData, [u64; STATE]>,
@@ -26,19 +26,20 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Loads a core with these constants, for packets whose customer is known by the address of their `end`; it is not attached yet. All
-    /// packets are of the first customer until prefixes have others.
+    /// Loads a core with these constants, without attaching it; the address at the `end` of a packet
+    /// identifies its customer. All packets belong to the first customer until prefixes are assigned to
+    /// others.
     ///
     /// # Errors
-    /// If it is not part of this build, or the kernel refuses.
+    /// If the program is not part of this build, or the kernel refuses it.
     pub fn load(settings: &HierarchySettings, end: End) -> Result<Self, BpfError> {
         Self::load_with(settings, end, false)
     }
 
-    /// As [`Self::load`]; with `test_hook` each packet brings its time and random numbers.
+    /// Loads a core as [`Self::load`] does; with `test_hook` each packet carries its time and random numbers.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Self::load`].
     pub fn load_with(settings: &HierarchySettings, end: End, test_hook: bool) -> Result<Self, BpfError> {
         let customers = u32::try_from(settings.customers().len()).unwrap_or(u32::MAX);
         let mut object = Object::Hierarchy(customers).load(test_hook)?;
@@ -59,28 +60,30 @@ impl Hierarchy {
         Ok(core)
     }
 
-    /// Puts it at the egress of `device`, in the network namespace of the calling thread.
+    /// Attaches the core at the egress of `device`, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// If there is no such device, or the kernel refuses.
+    /// If there is no such device, or the kernel refuses the program.
     pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
         attach(&mut self.object, NAME, device)
     }
 
-    /// New constants and weights of as many customers; the estimates go on from what they are. A packet sees all of them or none.
+    /// Sets new constants and weights for the same number of customers; the estimates continue from their
+    /// present values. A packet sees all new constants or none.
     ///
     /// # Errors
-    /// If a map is not accessible, as where there are more customers than it was loaded for.
+    /// If a map is not accessible, for example since there are more customers than it was loaded for.
     pub fn set(&mut self, settings: &HierarchySettings) -> Result<(), BpfError> {
         let words = settings.words(self.end == End::Destination);
         let weights = &mut self.weights;
         self.settings.set_with(&words, &self.counts, |slot| write_weights(weights, settings, slot))
     }
 
-    /// For tests: the program, and what does as [`Self::set`] while it runs.
+    /// For tests: returns the program, and a function that sets constants like [`Self::set`] while the
+    /// program runs.
     ///
     /// # Errors
-    /// As [`program`].
+    /// As for [`program`].
     pub fn apart(&mut self) -> Result<(&SchedClassifier, Setter<'_, HierarchySettings>), BpfError> {
         let Self { object, settings, weights, counts, end, .. } = self;
         let set = move |new: &HierarchySettings| {
@@ -90,8 +93,8 @@ impl Hierarchy {
         Ok((&*program(object, NAME)?, Box::new(set)))
     }
 
-    /// The customer of a prefix, by number: of addresses that begin with the first `length` bits of `address`. The longest one decides. A number
-    /// that there is not is that of all others.
+    /// Assigns a prefix to a customer, i.e. the addresses that begin with the first `length` bits of
+    /// `address`. The longest prefix decides. A number beyond the customers means all others.
     ///
     /// # Errors
     /// If the map is full (262,144 prefixes) or not accessible.
@@ -104,7 +107,7 @@ impl Hierarchy {
         insert(&mut self.prefixes, address, length, customer)
     }
 
-    /// The estimate of the root as it stands.
+    /// Returns the present estimate of the root.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -113,16 +116,16 @@ impl Hierarchy {
         Ok(LinkState::of(&words))
     }
 
-    /// A customer as it stands.
+    /// Returns the present state of a customer.
     ///
     /// # Errors
-    /// If there is none of this number, or the map is not accessible.
+    /// If there is no customer of this number, or the map is not accessible.
     pub fn customer(&self, number: u32) -> Result<CustomerState, BpfError> {
         let failed = |cause| BpfError::Map { map: "customers", cause };
         Ok(CustomerState::of(&self.customers.get(&number, 0).map_err(failed)?))
     }
 
-    /// For tests: as if another processor were at the estimates until this is called with `false`.
+    /// For tests: behaves as if another processor held the estimates, until called with `false`.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -133,7 +136,7 @@ impl Hierarchy {
         self.link.set(0, words, 0).map_err(failed)
     }
 
-    /// What was counted.
+    /// Returns the counters.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -142,16 +145,16 @@ impl Hierarchy {
         Ok(Counts::sum(values.iter().copied()))
     }
 
-    /// The program, for tests and measurements.
+    /// Returns the program, for tests and measurements.
     ///
     /// # Errors
-    /// As [`program`].
+    /// As for [`program`].
     pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
         program(&mut self.object, NAME)
     }
 }
 
-/// Writes the weights that go with the constants of the number `slot`.
+/// Writes the weights that belong to the set of constants `slot`.
 fn write_weights(
     weights: &mut Array<MapData, [u64; 2]>,
     settings: &HierarchySettings,

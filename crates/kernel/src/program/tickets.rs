@@ -11,7 +11,7 @@ use crate::tickets::{TICKET_COUNTS, TICKET_STATE, TICKETS, TicketCounts, TicketS
 
 const NAME: &str = "tred";
 
-/// A queue by TRED, with an exchange where its settings have one.
+/// TRED, with an exchange if its settings have one.
 pub struct Tickets {
     object: Ebpf,
     settings: Constants<{ 1 + 2 * TICKETS }>,
@@ -20,18 +20,19 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    /// Loads it with these constants; it is not attached yet.
+    /// Loads the program with these constants, without attaching it.
     ///
     /// # Errors
-    /// If it is not part of this build, or the kernel refuses.
+    /// If the program is not part of this build, or the kernel refuses it.
     pub fn load(settings: &TicketSettings) -> Result<Self, BpfError> {
         Self::load_with(settings, false)
     }
 
-    /// As [`Self::load`]; with `test_hook` each packet brings its time and random numbers.
+    /// Loads the program as [`Self::load`] does; with `test_hook` each packet carries its time and random
+    /// numbers.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Self::load`].
     pub fn load_with(settings: &TicketSettings, test_hook: bool) -> Result<Self, BpfError> {
         let mut object = Object::Tickets.load(test_hook)?;
         program(&mut object, NAME)?;
@@ -47,16 +48,17 @@ impl Tickets {
         Ok(tickets)
     }
 
-    /// Puts it at the egress of `device`, in the network namespace of the calling thread.
+    /// Attaches the program at the egress of `device`, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// If there is no such device, or the kernel refuses.
+    /// If there is no such device, or the kernel refuses the program.
     pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
         attach(&mut self.object, NAME, device)
     }
 
-    /// New constants; averages go on from what they are, and what is issued to an exchange takes effect with its `issue_window`. An
-    /// exchange must have been there, or not, when it was loaded. A packet sees all of them or none.
+    /// Sets new constants; averages continue from their present values, and a new issue rate of an exchange
+    /// takes effect over its `issue_window`. The exchange must be present or absent as when the program was
+    /// loaded. A packet sees all new constants or none.
     ///
     /// # Errors
     /// If a map is not accessible.
@@ -64,7 +66,7 @@ impl Tickets {
         self.settings.set(&settings.words(), &self.counts)
     }
 
-    /// Its averages as they stand.
+    /// Returns the present averages.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -72,7 +74,7 @@ impl Tickets {
         Ok(TicketState::of(&self.words()?))
     }
 
-    /// For tests: the words of the map `state`, in the order of `struct state` of `bpf/tred.c`.
+    /// For tests: returns the words of the map `state`, in the order of `struct state` of `bpf/tred.c`.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -80,7 +82,7 @@ impl Tickets {
         self.state.get(&0, 0).map_err(|cause| BpfError::Map { map: "state", cause })
     }
 
-    /// For tests: as if another processor were at the averages until this is called with `false`.
+    /// For tests: behaves as if another processor held the averages, until called with `false`.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -91,7 +93,7 @@ impl Tickets {
         self.state.set(0, words, 0).map_err(failed)
     }
 
-    /// What was counted.
+    /// Returns the counters.
     ///
     /// # Errors
     /// If the map is not accessible.
@@ -100,10 +102,10 @@ impl Tickets {
         Ok(TicketCounts::sum(values.iter().copied()))
     }
 
-    /// The program, for tests and measurements.
+    /// Returns the program, for tests and measurements.
     ///
     /// # Errors
-    /// As [`program`].
+    /// As for [`program`].
     pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
         program(&mut self.object, NAME)
     }
