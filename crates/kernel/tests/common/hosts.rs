@@ -34,7 +34,7 @@ pub fn start_by(config: &GatewayConfig, plans: [DirectionPlan; 2]) -> Result<Ker
     KernelGateway::start(config.clone(), plans, &folder, state, false)
 }
 
-/// A host at 10.0.0.`last` for each of these.
+/// Creates a host with the addresses 10.0.0.`last`.
 pub fn host(name: &str, last: &[u8]) -> Host {
     let address = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (first, others) = last.split_first().unwrap();
@@ -48,14 +48,15 @@ pub fn host(name: &str, last: &[u8]) -> Host {
     host
 }
 
-/// The hosts of a gateway, in a namespace of its own: one inside, one outside.
+/// The hosts of a gateway, in a namespace of their own: one inside, one outside.
 pub struct Hosts {
     pub middle: Namespace,
     pub near: Host,
     pub far: Host,
 }
 
-/// The one inside is at 10.0.0.`last` for each of these. None, with a line that says why, if namespaces may not be made here.
+/// Creates the hosts; the inside host has the addresses 10.0.0.`last`. None, with a message, if namespaces
+/// cannot be created here.
 pub fn hosts(last: &[u8]) -> Option<Hosts> {
     let middle = Namespace::create().map_err(skip::because).ok()?;
     let make = || (host("near", last), host("far", &[2]));
@@ -64,7 +65,7 @@ pub fn hosts(last: &[u8]) -> Option<Hosts> {
 }
 
 impl Hosts {
-    /// Does the work while a gateway in the kernel runs; none, with a line, if the kernel has no HTB.
+    /// Runs `work` while a gateway in the kernel is up; none, with a message, if the kernel has no HTB.
     pub fn by_kernel<T: Send>(&self, config: &GatewayConfig, work: impl FnOnce() -> T + Send) -> Option<T> {
         let run = || match start(config) {
             Err(error) if error.to_string().contains("ENOENT") => {
@@ -76,7 +77,7 @@ impl Hosts {
         self.middle.run(run).unwrap()
     }
 
-    /// Does the work while one in user space runs.
+    /// Runs `work` while a gateway in user space is up.
     pub fn by_user_space<T: Send>(&self, config: &GatewayConfig, work: impl FnOnce() -> T + Send) -> T {
         let run = || {
             let mut netlink = Netlink::open().unwrap();
@@ -95,8 +96,9 @@ impl Hosts {
     }
 }
 
-/// A host behind the one inside, which routes its packets. TCP of this machine knows by its packets' owner how many wait in a queue of this
-/// machine, and sends no more (TCP small queues); a router takes that owner away, as a wire does.
+/// Creates a host behind the inside host, which routes its packets. TCP of the sending machine learns by the
+/// owner of its packets how many wait in a local queue, and limits itself (TCP small queues); a router
+/// removes the owner, as a wire does.
 pub fn behind(hosts: &Hosts, addresses: &[u8]) -> Namespace {
     let source = Namespace::create().unwrap();
     let end = |name, namespace| VethEnd { name, mac: [2, 0, 0, 0, 0, 1], mtu: MTU, namespace };

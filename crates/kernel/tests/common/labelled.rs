@@ -1,4 +1,4 @@
-//! Flows whose packets have labels, through a gateway between two hosts, in real time.
+//! Flows of labelled packets through a gateway between two hosts, in real time.
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
 
@@ -19,7 +19,8 @@ use super::hosts::Hosts;
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
 
-/// A flow of the host inside: the last byte of its address, its source port, what it sends in Mb/s of frames, and its labels.
+/// A flow of the inside host: the last byte of its address, its source port, its rate in Mb/s of frames, and
+/// its labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     pub last: u8,
@@ -28,7 +29,7 @@ pub struct Flow {
     pub label: Option<(LabelKind, f64)>,
 }
 
-/// An IPv4 packet with UDP, without the Ethernet header, with which it has 1000 B.
+/// Builds an IPv4 packet with UDP, without the Ethernet header, with which it has 1000 B.
 fn packet(flow: Flow) -> Vec<u8> {
     let mut bytes = frame_v4(0x4000, 17, 0);
     bytes.resize(1_000, 7);
@@ -45,7 +46,7 @@ fn packet(flow: Flow) -> Vec<u8> {
     bytes.split_off(14)
 }
 
-/// The address, port and label of an IPv4 packet that arrived for the sink.
+/// Returns the address, port and label of an IPv4 packet that arrived at the sink.
 fn arrival(packet: &[u8]) -> Option<((u8, u16), f64)> {
     let mut bytes = frame_v4(0, 0, 0);
     bytes.truncate(14);
@@ -57,18 +58,18 @@ fn arrival(packet: &[u8]) -> Option<((u8, u16), f64)> {
     (port(36)? == SINK.1).then_some(((bytes[29], port(34)?), label))
 }
 
-/// Of each flow in the last seconds, by address and port.
+/// Measurements of each flow in the last seconds, by address and port.
 #[derive(Debug, Default)]
 pub struct Carried {
-    /// Mb/s.
+    /// The rate sent, in Mb/s.
     pub sent: BTreeMap<(u8, u16), f64>,
     pub arrived: BTreeMap<(u8, u16), f64>,
-    /// The sum of labels, each second.
+    /// The sum of labels in each second.
     pub labels: BTreeMap<(u8, u16), f64>,
 }
 
 impl Carried {
-    /// What arrives of all flows of an address.
+    /// Returns the rate received from all flows of an address.
     pub fn of(&self, last: u8) -> f64 {
         self.arrived.iter().filter(|((address, _), _)| *address == last).map(|(_, rate)| rate).sum()
     }
@@ -79,9 +80,9 @@ fn raw(protocol: SockProtocol) -> OwnedFd {
     socket(AddressFamily::Inet, SockType::Raw, flags, protocol).unwrap()
 }
 
-/// Sends these flows for `wait` and `seconds` more, which are counted.
+/// Sends these flows for `wait` seconds, then for `seconds` seconds in which they are measured.
 pub fn carried(hosts: &Hosts, flows: &[Flow], wait: f64, seconds: f64) -> Carried {
-    // One that answers for the port, and one that sees whole packets.
+    // One socket holds the port, the other one sees whole packets.
     let open = || (UdpSocket::bind(SINK).unwrap(), raw(SockProtocol::Udp));
     let (_port, sink) = hosts.far.namespace.run(open).unwrap();
     setsockopt(&sink, RcvBufForce, &(8 << 20)).unwrap();
@@ -96,10 +97,11 @@ pub fn carried(hosts: &Hosts, flows: &[Flow], wait: f64, seconds: f64) -> Carrie
         };
         for ((packet, due), flow) in packets.iter().zip(&mut due).zip(flows) {
             let gap = 8e-3 / flow.rate;
-            // A burst after a time in which others had the processor would fill the queue: it is left out.
+            // A burst after a time in which other processes had the processor would fill the queue: it is
+            // skipped.
             *due = f64::max(*due, now - 3.0 * gap);
             while *due <= now {
-                // A packet that is dropped on the way is an error here.
+                // A packet that is dropped on the way is reported as an error here.
                 let _ = sendto(source.as_raw_fd(), packet, &to, MsgFlags::empty());
                 count(&mut carried.sent, (flow.last, flow.port), 8e-3);
                 *due += gap;

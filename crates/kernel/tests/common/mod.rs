@@ -11,9 +11,9 @@ use apportion_kernel::program::{Object, program};
 use apportion_testing::skip;
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 
-/// Whether programs can be loaded here; if not, a line says so.
+/// Whether programs can be loaded here; if not, prints a message.
 pub fn is_possible() -> bool {
-    // What even a program that does nothing lacks is a matter of rights or of the build.
+    // If even the empty program fails, rights or the build are missing.
     let loaded = Object::Check.load(false).and_then(|mut check| program(&mut check, "empty").map(drop));
     if let Err(error) = &loaded {
         let is_built = !error.to_string().contains("not part of this build");
@@ -22,13 +22,13 @@ pub fn is_possible() -> bool {
     loaded.is_ok()
 }
 
-/// Held by each test that measures in real time: another one beside it would take its processors.
+/// Held by each test that measures in real time: another concurrent one would take its processors.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A `struct __sk_buff` of linux/bpf.h, as far as a test may set it: mark at 8, cb at 48.
+/// Builds a `struct __sk_buff` of linux/bpf.h with the fields that a test may set: mark at 8, cb at 48.
 fn context(mark: u32, cb: &[u32]) -> [u8; 192] {
     let mut context = [0; 192];
     context[8..12].copy_from_slice(&mark.to_ne_bytes());
@@ -38,13 +38,14 @@ fn context(mark: u32, cb: &[u32]) -> [u8; 192] {
     context
 }
 
-/// Runs a program on a frame: its verdict, the frame as it is then, and nanoseconds a run. `words` are mark or cb, both.
+/// Runs a program on a frame. Returns its verdict, the resulting frame, and nanoseconds per run. `words` are
+/// both mark and cb.
 pub fn run(program: &SchedClassifier, data: &[u8], words: [u32; 3], repeat: u32) -> (u32, Vec<u8>, u64) {
     let (verdict, out, _, time) = run_with(program, data, words, repeat);
     (verdict, out, time)
 }
 
-/// As [`run`], with cb[0..2] as they are then.
+/// Runs a program as [`run`] does, and returns the resulting cb[0..2] as well.
 pub fn run_with(
     program: &SchedClassifier,
     data: &[u8],
@@ -54,13 +55,13 @@ pub fn run_with(
     run_in(program, data, &context(words[0], &words), repeat)
 }
 
-/// As [`run`], with cb[0..4].
+/// Runs a program as [`run`] does, with cb[0..4].
 pub fn run_with_four(program: &SchedClassifier, data: &[u8], cb: [u32; 4]) -> (u32, Vec<u8>) {
     let (verdict, out, ..) = run_in(program, data, &context(0, &cb), 1);
     (verdict, out)
 }
 
-/// As [`run`], on a packet that is to be cut into so many segments: gso_segs at 164, gso_size at 176.
+/// Runs a program as [`run`] does, on a packet of `segments` segments: gso_segs at 164, gso_size at 176.
 pub fn run_super(program: &SchedClassifier, data: &[u8], words: [u32; 3], segments: u32) -> (u32, Vec<u8>) {
     let mut context = context(words[0], &words);
     context[164..168].copy_from_slice(&segments.to_ne_bytes());
@@ -69,7 +70,8 @@ pub fn run_super(program: &SchedClassifier, data: &[u8], words: [u32; 3], segmen
     (verdict, out)
 }
 
-/// Runs a program so often on a frame, and changes something again and again meanwhile; how many changes there were.
+/// Runs a program repeatedly on a frame while a setting changes again and again. Returns the number of
+/// changes.
 pub fn run_while(
     program: &SchedClassifier,
     data: &[u8],
@@ -104,7 +106,7 @@ fn run_in(
     (verdict(result.return_value), out, cb, result.duration.as_nanos() as u64)
 }
 
-/// TC_ACT_UNSPEC leaves a packet to programs behind, and without any of them it passes: 0.
+/// TC_ACT_UNSPEC passes a packet on to further programs; without any it is accepted: 0.
 fn verdict(returned: u32) -> u32 {
     if returned == u32::MAX { 0 } else { returned }
 }
@@ -119,7 +121,7 @@ fn ethernet(tags: usize, ethertype: u16) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 frame with these flags and fragment offset.
+/// Builds an IPv4 frame with these flags and fragment offset.
 pub fn frame_v4(fragment: u16, protocol: u8, tags: usize) -> Vec<u8> {
     let mut frame = ethernet(tags, 0x0800);
     let [high, low] = fragment.to_be_bytes();
@@ -129,13 +131,13 @@ pub fn frame_v4(fragment: u16, protocol: u8, tags: usize) -> Vec<u8> {
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     frame.extend(header);
-    // Ports, as of UDP; and data.
+    // Ports, as in UDP; and data.
     frame.extend([0x1f, 0x90, 0x23, 0x82, 0, 40, 0, 0]);
     frame.extend([7; 32]);
     frame
 }
 
-/// An IPv6 frame.
+/// Builds an IPv6 frame.
 pub fn frame_v6(tags: usize) -> Vec<u8> {
     let mut frame = ethernet(tags, 0x86dd);
     frame.extend([0x60, 0x0a, 0xbc, 0xde, 0, 40, 17, 64]);
@@ -145,7 +147,7 @@ pub fn frame_v6(tags: usize) -> Vec<u8> {
     frame
 }
 
-/// The priority that a program gives a frame which came with none: at 32 of `struct __sk_buff`.
+/// Returns the priority that a program assigns to a frame without one: at 32 of `struct __sk_buff`.
 pub fn priority(program: &SchedClassifier, data: &[u8]) -> u32 {
     let (context, mut after) = ([0; 192], [0; 192]);
     let options = TestRunOptions {

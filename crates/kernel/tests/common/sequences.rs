@@ -1,4 +1,5 @@
-//! Sequences of packets for programs in the kernel, and for the queues of this project's Rust that they are compared with.
+//! Sequences of packets for programs in the kernel, and for this project's queues in Rust with which they are
+//! compared.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::thread;
@@ -14,12 +15,13 @@ use aya::programs::SchedClassifier;
 
 use super::{frame_v4, run};
 
-/// A byte takes a microsecond, so that times of whole microseconds make queues of whole bytes.
+/// The rate at which a byte takes a microsecond, so that times in whole microseconds result in queues of
+/// whole bytes.
 pub const RATE: Rate = Rate::from_mbit(8);
 /// The keys of a core, with the values of the papers where they differ from this project's.
 pub const CORE: [(&str, &str); 3] = [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")];
 
-/// What a discipline of the catalogue drops by, with these keys, and with `more` of them.
+/// Returns the policy of a discipline of the catalogue with these keys and `more` keys.
 pub fn policy(kind: &str, keys: &[(&str, &str)], more: &[(&str, &str)]) -> PolicyParams {
     let mut selection = Catalog::default().select(kind, None, None).unwrap();
     for (key, value) in keys.iter().chain(more) {
@@ -31,14 +33,14 @@ pub fn policy(kind: &str, keys: &[(&str, &str)], more: &[(&str, &str)]) -> Polic
     }
 }
 
-/// When a flow at `rate` sends packets of 1000 B until `seconds`, µs. No two of several flows at the same time, which would make an
-/// order that counts.
+/// Returns the times at which a flow at `rate` sends packets of 1000 B until `seconds`, in µs. Packets of
+/// different flows never coincide, since their order would then matter.
 pub fn sending_times(flow: usize, rate: u64, seconds: u64) -> impl Iterator<Item = u64> {
     let gap = 8_000_000_000 / rate;
     (1..).map(move |i| i * gap + flow as u64 * 7).take_while(move |t| *t < seconds * 1_000_000)
 }
 
-/// A frame of that size to 198.51.100.`last`, with the label.
+/// Builds a frame of this size to 198.51.100.`last`, with the label.
 pub fn labelled(
     size: usize,
     last: u8,
@@ -55,17 +57,17 @@ pub fn labelled(
     (bytes, ip)
 }
 
-/// A random number as programs get them.
+/// Draws a random number in the format of the programs.
 pub fn draw(stream: &mut Stream) -> u32 {
     (stream.uniform() * 4_294_967_296.0) as u32
 }
 
-/// A time as programs get it.
+/// Encodes a time in the format of the programs.
 pub fn words(nanos: u64) -> [u32; 2] {
     [nanos as u32, (nanos >> 32) as u32]
 }
 
-/// Runs a program on each of the frames, `repeat` times, all at the same time.
+/// Runs a program on all frames concurrently, `repeat` times each.
 pub fn at_once(program: &SchedClassifier, frames: &[Vec<u8>], repeat: u32) {
     thread::scope(|scope| {
         for bytes in frames {
@@ -74,7 +76,8 @@ pub fn at_once(program: &SchedClassifier, frames: &[Vec<u8>], repeat: u32) {
     });
 }
 
-/// The time of each program for a frame, ns: medians of seven runs, in turn, so that what else the machine does meets all.
+/// Returns the time of each program per frame, in ns: the median of seven runs, taken in turn so that other
+/// load affects all programs alike.
 pub fn times<const N: usize>(programs: [&SchedClassifier; N], bytes: &[u8], repeat: u32) -> [u64; N] {
     let mut all = [const { Vec::new() }; N];
     for _ in 0..7 {

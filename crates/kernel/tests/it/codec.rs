@@ -1,4 +1,4 @@
-//! The codec of labels, and labels on frames, in the kernel: bit for bit those of this project's Rust.
+//! The codec of labels, and labels on frames, in the kernel: bit for bit the same as in this project's Rust.
 
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
@@ -9,10 +9,10 @@ use aya::Ebpf;
 
 use crate::common::{frame_v4, frame_v6, is_possible, run};
 
-/// Values and codes of one run: 16 B each behind a header of 16.
+/// Values and codes of one run: 16 B each after a header of 16 B.
 const ITEMS: usize = 200;
 
-/// What the kernel makes of values in Q16 and of codes.
+/// Encodes values in Q16 and decodes codes in the kernel.
 fn coded(object: &mut Ebpf, items: &[(u64, u32)]) -> Vec<(u32, u64)> {
     let codec = program(object, "codec").unwrap();
     let mut all = Vec::new();
@@ -35,7 +35,7 @@ fn a_million_labels_are_those_of_the_core_bit_for_bit() {
         return;
     }
     let mut items = Vec::new();
-    // Each value that a label has, the middle to the next, and what is next to both, in Q16.
+    // Each value of a label, the midpoint to the next one, and the neighbours of both, in Q16.
     for code in 0..1 << Label::BITS {
         let [at, next] = [code, code + 1].map(|code| (Label::from_code(code).value() * 65_536.0) as u64);
         let middle = if next > at { at + (next - at) / 2 } else { at + 1 };
@@ -45,7 +45,7 @@ fn a_million_labels_are_those_of_the_core_bit_for_bit() {
     }
     let mut random = Stream::new(7, "labels");
     while items.len() < 1_200_000 {
-        // All sizes alike, cut to the 53 bits that an f64 holds.
+        // Uniform over the number of bits, truncated to the 53 bits that an f64 holds.
         let bits = (random.uniform() * 64.0) as u32;
         let value = (random.uniform() * 18_446_744_073_709_551_615.0) as u64 >> (63 - bits.min(63));
         items.push((value, (random.uniform() * 131_072.0) as u32));
@@ -71,7 +71,7 @@ fn frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for tags in 0..=2 {
         frames.extend([frame_v4(0x4000, 17, tags), frame_v6(tags)]);
-        // May be fragmented; is one; has an authentication header.
+        // May be fragmented; is a fragment; has an authentication header.
         frames.extend([(0, 17), (0x2000, 6), (0x4000, 51), (0xc000, 6)].map(|(f, p)| frame_v4(f, p, tags)));
     }
     frames
@@ -87,7 +87,7 @@ fn labels_on_frames_are_those_of_the_engine() {
     let mut random = Stream::new(8, "frames");
     let (mut with_room, mut labelled) = (0, 0);
     for mut bytes in frames().into_iter().cycle().take(20_000) {
-        // A label that stands there or not, and a header of which some bits are anything.
+        // With and without a previous label, and with random bits in the header.
         let parsed = frame::parse(&bytes).unwrap();
         let mut draw = |below: u32| (random.uniform() * f64::from(below)) as u32;
         let (kind, bits) = KINDS[draw(3) as usize];

@@ -1,4 +1,5 @@
-//! The CSFQ core in the kernel against the one of this project's Rust: the same packets, times and random numbers.
+//! The CSFQ core in the kernel compared with the core in this project's Rust: the same packets, times and
+//! random numbers.
 
 use apportion_core::aqm::csfq::{Csfq, CsfqParams};
 use apportion_core::aqm::{Admission, BufferPolicy};
@@ -19,7 +20,7 @@ use proptest::prelude::*;
 use crate::common::sequences::{CORE, RATE, at_once, draw, labelled, policy, times, words};
 use crate::common::{frame_v4, frame_v6, is_possible, run, run_while, run_with};
 
-/// `csfq` or `mcsfq` as in its paper, with the role of a core.
+/// The parameters of `csfq` or `mcsfq` as in its paper, in the role of a core.
 fn params(kind: &str, set: &[(&str, &str)]) -> CsfqParams {
     match policy(kind, &CORE, set) {
         PolicyParams::Csfq(params) => params,
@@ -36,7 +37,7 @@ struct Sent {
     random: u32,
 }
 
-/// What became of it.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Early,
@@ -44,7 +45,7 @@ enum Fate {
     Passed(Label),
 }
 
-/// The algorithm of `crates/core` with the random numbers of the sequence, in front of the virtual queue.
+/// The algorithm of `crates/core` with the random numbers of the sequence, before the virtual queue.
 struct Reference {
     params: CsfqParams,
     limit: u64,
@@ -98,7 +99,7 @@ fn admit(core: &mut Core, sent: &Sent) -> Fate {
     }
 }
 
-/// The greatest of what `alpha`, A and F in the kernel deviate by, relative to C.
+/// Returns the maximum deviation of `alpha`, A and F in the kernel, relative to C.
 fn deviation(core: &Core, share: &FairShareEstimator) -> f64 {
     let state = core.state().unwrap();
     let c = RATE.as_bit() as f64;
@@ -111,7 +112,8 @@ fn deviation(core: &Core, share: &FairShareEstimator) -> f64 {
     alpha.max((state.accepted_rate - share.accepted_rate()).abs() / c)
 }
 
-/// Runs a sequence through both; the packets whose fate differs, and the greatest deviation.
+/// Runs a sequence in both. Returns the number of packets whose fate differs, the maximum deviation, and the
+/// fates in the kernel.
 fn both(kind: &str, set: &[(&str, &str)], sequence: &[Sent]) -> (usize, f64, Vec<Fate>) {
     let params = params(kind, set);
     let settings = CoreSettings::new(&params, RATE).unwrap();
@@ -127,12 +129,12 @@ fn both(kind: &str, set: &[(&str, &str)], sequence: &[Sent]) -> (usize, f64, Vec
     (different, most, fates)
 }
 
-/// Flows at these rates for `seconds`, with packets of 1000 B; each label is the flow's rate.
+/// Generates flows at these rates for `seconds`, with packets of 1000 B; each label is the rate of its flow.
 fn flows(rates: &[u64], seconds: u64) -> Vec<Sent> {
     let mut sequence = Vec::new();
     for (flow, rate) in rates.iter().enumerate() {
         let gap = 8_000 * 1_000_000_000 / rate;
-        // Never two at the same time, which would make an order that counts.
+        // Packets never coincide, since their order would then matter.
         let times = (1..).map(|i| i * gap + flow as u64 * 997).take_while(|t| *t < seconds * 1_000_000_000);
         sequence.extend(times.map(|t| (t, Label::new(*rate as f64))));
     }
@@ -142,7 +144,7 @@ fn flows(rates: &[u64], seconds: u64) -> Vec<Sent> {
     sequence.into_iter().map(sent).collect()
 }
 
-/// What is stated in docs/kernel.md: alpha and F deviate by less than this.
+/// The bound stated in docs/kernel.md for the deviation of alpha and F.
 const STATED: f64 = 1e-6;
 
 #[test]
@@ -150,7 +152,8 @@ fn alpha_and_fates_are_those_of_the_core() {
     if !is_possible() {
         return;
     }
-    // 1 to 4 Mb/s: 20 Mb/s in front of 8, alpha = 1.75 once the first flow has its 1; then a link that is not full.
+    // 1 to 4 Mb/s: 20 Mb/s for a link of 8, alpha = 1.75 once the first flow has its 1; then a link that is
+    // not full.
     let loaded = flows(&[1_000_000, 2_000_000, 3_000_000, 4_000_000, 10_000_000], 5);
     let idle = flows(&[1_000_000, 2_000_000], 2);
     for kind in ["csfq", "mcsfq"] {
@@ -162,7 +165,7 @@ fn alpha_and_fates_are_those_of_the_core() {
                 fates.len()
             );
             assert!(most < STATED, "{kind}: {most}");
-            // A label at the middle of two codes may be rounded to either.
+            // A label at the midpoint between two codes may be rounded to either.
             assert!(different * 1_000 <= fates.len(), "{different} of {}", fates.len());
             assert_eq!(early > 0, drops, "{kind}");
         }
@@ -215,12 +218,13 @@ fn drops_are_as_frequent_as_those_of_the_queue_itself() {
     let (.., fates) = both("csfq", &[], &sequence);
     let ours = fates.iter().filter(|fate| matches!(fate, Fate::Passed(_))).count();
     println!("{ours} of {} packets pass in the kernel, {passed} in the queue", sequence.len());
-    // Both fill the link: 20000 of 50000; 4 sigma of a difference of two draws are 4 sqrt(2 0.4 0.6 50000) = 620.
+    // Both fill the link: 20000 of 50000; 4 sigma of a difference of two draws are 4 sqrt(2 0.4 0.6 50000) =
+    // 620.
     assert!(ours.abs_diff(passed) < 620, "{ours} against {passed}");
 }
 
 fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
-    // Gaps of nothing to beyond 45 K; labels of all sizes, some guaranteed.
+    // Gaps from 0 to beyond 45 K; labels of all sizes, some guaranteed.
     let gap = prop_oneof![
         4 => 0_u64..2_000_000,
         2 => 2_000_000_u64..200_000_000,
@@ -248,7 +252,7 @@ proptest! {
         }
         let kind = if mcsfq { "mcsfq" } else { "csfq" };
         let set = [("overflow_decrease", "3%"), ("reserve", "0%")];
-        // Sequences part where a draw lies within the error of p: those are one in a million.
+        // Sequences diverge if a draw lies within the error of p: one draw in a million.
         let (different, most, _) = both(kind, &set[..=onset], &sequence);
         prop_assert!(different <= 1 + sequence.len() / 100, "{different} of {}", sequence.len());
         prop_assert!(most < 1e-4, "{most}");
@@ -265,10 +269,10 @@ proptest! {
     }
 }
 
-/// What `bpf/fixed.h` states.
+/// The error stated in `bpf/fixed.h`.
 const DECAY_ERROR: f64 = 3e-9;
 
-/// The relative error of 1 - e^(-t/k) in the kernel, beside the last places of Q64.
+/// Returns the relative error of 1 - e^(-t/k) in the kernel, apart from the last places of Q64.
 fn decay_error(object: &mut aya::Ebpf, t: u64, k: u32) -> f64 {
     let [low, high] = words(t);
     let decay = program(object, "decay").unwrap();
@@ -284,14 +288,15 @@ fn nothing_is_left_after_long_gaps() {
         return;
     }
     let mut object = Object::Check.load(false).unwrap();
-    // e^-44 has its only bit in the last place of Q64, and a sixteenth more has none.
+    // e^-44 has a single bit in the last place of Q64; with another sixteenth it is zero.
     for sixteenths in 0..50 * 16 + 9 {
         let error = decay_error(&mut object, sixteenths * 6_300_000, 100_000_000);
         assert!(error <= DECAY_ERROR, "{sixteenths}: {error}");
     }
 }
 
-/// With either constants a packet fits into the queue. With the time that it takes by one, and the limit of the other, it does not.
+/// With either set of constants a packet fits into the queue. With the transmission time from one and the
+/// limit from the other it does not.
 #[test]
 fn a_packet_sees_all_of_a_change_or_nothing_of_it() {
     if !is_possible() {
@@ -320,14 +325,15 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
         return;
     }
     let sequence = flows(&[1_000_000, 2_000_000, 3_000_000, 4_000_000, 10_000_000], 6);
-    // An overflow meanwhile does not lower alpha, so none does here.
+    // An overflow does not reduce alpha while another processor holds the estimate, so it does not here
+    // either.
     let params = params("csfq", &[("overflow_decrease", "0%")]);
     let settings = CoreSettings::new(&params, RATE).unwrap();
     let mut core = Core::load_with(&settings, true).unwrap();
     let mut reference = Reference::new(&settings, params);
     let (mut different, mut sums) = (0, [0.0; 4]);
     for (i, sent) in sequence.iter().enumerate() {
-        // Every third packet meets another processor at it.
+        // For every third packet another processor holds the estimate.
         core.hold(i % 3 == 1).unwrap();
         let (ours, theirs) = (admit(&mut core, sent), reference.admit(sent));
         core.hold(false).unwrap();
@@ -347,8 +353,9 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
         "{different} fates differ, {meanwhile} were decided meanwhile; means: alpha {alpha:.4}, F {accepted:.4}"
     );
     assert_eq!(meanwhile, sequence.len() as u64 / 3);
-    // After the first draw that differs the two go their own ways: alpha scatters by some 5 % with each window of 100 ms, so
-    // the means of 50 windows by 0.7 % each, and 4 sigma of their difference are 4 %. Left out, a third of F would be missing.
+    // After the first draw that differs the two diverge: alpha scatters by about 5 % with each window of 100
+    // ms, so the mean of 50 windows by 0.7 %, and 4 sigma of the difference of two means are 4 %. If packets
+    // were left out, a third of F would be missing.
     assert!(alpha.abs() < 0.04 && accepted.abs() < 0.02, "{alpha} {accepted}");
 }
 
@@ -364,9 +371,9 @@ fn processors_decide_at_the_same_time() {
     at_once(core.program().unwrap(), &vec![bytes.clone(); 4], REPEAT);
     let counts = core.counts().unwrap();
     println!("{counts:?}");
-    // A sixteenth of the rate: whichever processor is stopped, and wherever, none is taken for a queue.
+    // A sixteenth of the rate: no preemption of a processor at any point is mistaken for a queue.
     assert_eq!((counts.packets, counts.early, counts.overflow), (u64::from(4 * REPEAT), 0, 0));
-    // Nothing is left locked: the next packet moves the estimate.
+    // No lock is left: the next packet updates the estimate.
     let before = core.state().unwrap().arrival_rate;
     run(core.program().unwrap(), &bytes, [0; 3], 1);
     assert!(core.state().unwrap().arrival_rate != before);
@@ -384,7 +391,7 @@ fn packets_without_a_label_are_dropped_and_frames_without_ip_pass() {
     arp[12..14].copy_from_slice(&[8, 6]);
     let verdict = |core: &mut Core, bytes: &[u8]| run(core.program().unwrap(), bytes, [0; 3], 1).0;
     assert_eq!([verdict(&mut core, &unlabelled), verdict(&mut core, &arp)], [2, 0]);
-    // A solicitation (135) with a hop limit of 255; and the same from behind a router, which is none.
+    // A solicitation (135) with a hop limit of 255; and one that a router forwarded, which does not count.
     let mut solicitation = frame_v6(0);
     (solicitation[20], solicitation[21], solicitation[54]) = (58, 255, 135);
     assert!(frame::parse(&solicitation).unwrap().is_neighbour_discovery(&solicitation));
@@ -398,7 +405,8 @@ fn packets_without_a_label_are_dropped_and_frames_without_ip_pass() {
     assert_eq!((counts.packets, counts.unlabelled, counts.no_ip), (3, 3, 2));
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test it csfq::what_a_packet_costs -- --exact --ignored --show-output`
+/// Run by `cargo test -p apportion-kernel --features bpf --test it csfq::what_a_packet_costs -- --exact
+/// --ignored --show-output`.
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {

@@ -1,4 +1,4 @@
-//! The classifiers that give flows and prefixes their classes, without a device.
+//! The classifiers that assign classes to flows and prefixes, without a device.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,7 @@ const V6: FlowKey = FlowKey {
     ..V4
 };
 
-/// The class that a frame is given where `flow` has the class 7.
+/// Returns the class that a frame gets if `flow` has the class 7.
 fn class(by: FlowBy, flow: &FlowKey, frame: &[u8]) -> u32 {
     let mut classes = FlowClasses::load(by).unwrap();
     classes.set(flow, 7).unwrap();
@@ -70,7 +70,8 @@ fn the_longest_prefix_of_the_right_end_decides() {
     if !is_possible() {
         return;
     }
-    // Source and destination of the IPv4 frames, each with a shorter and a longer prefix, and both of IPv6.
+    // Source and destination of the IPv4 frames, each with a shorter and a longer prefix, and both addresses
+    // of IPv6.
     let prefixes = [
         ("192.0.0.0", 8, 1),
         ("192.0.2.64", 27, 2),
@@ -93,7 +94,7 @@ fn the_longest_prefix_of_the_right_end_decides() {
         let mut of = |frame: &[u8]| {
             [&mut source, &mut destination].map(|classes| priority(classes.program().unwrap(), frame))
         };
-        // Fragments as well: only addresses count.
+        // Fragments get classes too, since only addresses count.
         assert_eq!([of(&v4), of(&frame_v4(0x00b9, 6, tags)), of(&v6)], [[2, 5], [2, 5], [7, 7]], "{tags}");
         let mut other = v4;
         other[14 + 4 * tags + 12] = 193;
@@ -101,7 +102,8 @@ fn the_longest_prefix_of_the_right_end_decides() {
         let arp = [&[2; 12][..], &[8, 6], &[0; 46]].concat();
         assert_eq!(of(&arp), [9, 9]);
     }
-    // Without others, what is in no prefix is dropped, and so is a prefix of the class 0.
+    // Without a class for the others, packets outside all prefixes are dropped, and so are those of a prefix
+    // with class 0.
     let mut strict = load(End::Source, None);
     strict.set("192.0.2.64".parse().unwrap(), 27, 0).unwrap();
     let verdict =

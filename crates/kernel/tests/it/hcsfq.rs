@@ -1,4 +1,5 @@
-//! The HCSFQ core in the kernel against the queue of this project's Rust: the same packets, times and random numbers.
+//! The HCSFQ core in the kernel compared with the queue in this project's Rust: the same packets, times and
+//! random numbers.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ use proptest::prelude::*;
 use crate::common::sequences::{self, CORE, RATE, at_once, draw, policy, sending_times, times, words};
 use crate::common::{frame_v4, frame_v6, is_possible, run, run_while, run_with_four};
 
-/// What docs/kernel.md states: the root's alpha, A, F and G deviate by less than this, relative to the link.
+/// The bound stated in docs/kernel.md for the deviation of the root's alpha, A, F and G, relative to the
+/// link.
 const STATED: f64 = 1e-6;
 
 fn params(set: &[(&str, &str)]) -> HcsfqParams {
@@ -29,7 +31,7 @@ fn params(set: &[(&str, &str)]) -> HcsfqParams {
     }
 }
 
-/// A packet of a sequence. Customer n has 198.51.100.n.
+/// A packet of a sequence. Customer n has the address 198.51.100.n.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     micros: u64,
@@ -38,7 +40,7 @@ struct Sent {
     customer: u8,
 }
 
-/// What became of it.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Early,
@@ -50,7 +52,7 @@ fn weights(of: &[f64]) -> Vec<Weight> {
     of.iter().map(|weight| Weight::new(*weight).unwrap()).collect()
 }
 
-/// The queue of `crates/core` in front of the virtual queue, and what it will draw next.
+/// The queue of `crates/core` before the virtual queue, and its next random numbers.
 struct Reference {
     queue: Hcsfq,
     empty: u64,
@@ -66,7 +68,7 @@ impl Reference {
         Self { queue: Hcsfq::new(params, RATE, &customers, streams), empty: 0, draws }
     }
 
-    /// The random numbers of the next packet: of its own and of the root.
+    /// Draws the random numbers of the next packet: for the packet itself and for the root.
     fn draw(&mut self) -> [u32; 2] {
         self.draws.each_mut().map(draw)
     }
@@ -97,12 +99,12 @@ impl Reference {
     }
 }
 
-/// The frame of a packet.
+/// Builds the frame of a packet.
 fn labelled(sent: &Sent) -> (Vec<u8>, Option<frame::IpHeader>) {
     sequences::labelled(sent.size, sent.customer, Some((LabelKind::Rate, sent.label)))
 }
 
-/// The fate of a packet in the kernel, with these random numbers.
+/// Returns the fate of a packet in the kernel, with these random numbers.
 fn admit(core: &mut Hierarchy, sent: &Sent, [random, of_root]: [u32; 2]) -> Fate {
     let (bytes, ip) = labelled(sent);
     let overflows = core.counts().unwrap().overflow;
@@ -126,7 +128,7 @@ fn core(params: &HcsfqParams, weights: &[Weight]) -> Hierarchy {
     core
 }
 
-/// The greatest of what the root's alpha, A, F and G deviate by, relative to C or themselves.
+/// Returns the maximum deviation of the root's alpha, A, F and G, relative to C or to themselves.
 fn deviation(core: &Hierarchy, reference: &Reference) -> f64 {
     let (ours, theirs) = (core.state().unwrap(), reference.statistics());
     let c = RATE.as_bit() as f64;
@@ -143,20 +145,20 @@ fn deviation(core: &Hierarchy, reference: &Reference) -> f64 {
     rates.into_iter().map(|(ours, name)| (ours - theirs[name]).abs() / c).fold(alpha, f64::max)
 }
 
-/// What a sequence came to in both.
+/// The result of running a sequence in both.
 #[derive(Debug, Default)]
 struct Compared {
-    /// In the kernel.
+    /// The fates in the kernel.
     fates: Vec<Fate>,
-    /// Packets that are dropped in one only, or for another reason.
+    /// Packets dropped in only one, or for another reason.
     different: usize,
-    /// By how many codes labels differ that both let through; there are 4096 for each power of two.
+    /// The maximum difference in codes of the labels that both pass; a power of two has 4096 codes.
     codes: u32,
-    /// The greatest deviation of the root.
+    /// The maximum deviation of the root.
     most: f64,
 }
 
-/// Runs a sequence through both.
+/// Runs a sequence in both.
 fn both(params: &HcsfqParams, of: &[f64], sequence: &[Sent]) -> Compared {
     let weights = weights(of);
     let (mut core, mut reference) = (core(params, &weights), Reference::new(params, &weights));
@@ -176,8 +178,8 @@ fn both(params: &HcsfqParams, of: &[f64], sequence: &[Sent]) -> Compared {
     compared
 }
 
-/// Flows at these rates, each of a customer, for `seconds`, with packets of 1000 B; each label is the flow's rate, but `covered` of ten
-/// packets are guaranteed.
+/// Generates flows at these rates, each of a customer, for `seconds`, with packets of 1000 B; each label is
+/// the rate of its flow, except that `covered` of ten packets are guaranteed.
 fn flows(of: &[(u8, u64, usize)], seconds: u64) -> Vec<Sent> {
     let mut sequence = Vec::new();
     for (flow, (customer, rate, covered)) in of.iter().enumerate() {
@@ -194,7 +196,7 @@ fn flows(of: &[(u8, u64, usize)], seconds: u64) -> Vec<Sent> {
     sequence
 }
 
-/// Mb/s of each customer that pass from `from` seconds on.
+/// Returns the Mb/s of each customer that pass between the seconds `from` and `to`.
 fn passed(sequence: &[Sent], fates: &[Fate], from: u64, to: u64) -> BTreeMap<u8, f64> {
     let mut all = BTreeMap::new();
     for (sent, fate) in sequence.iter().zip(fates) {
@@ -210,12 +212,13 @@ fn shares_and_fates_are_those_of_the_core() {
     if !is_possible() {
         return;
     }
-    // 30 Mb/s in front of 8; the second time some of it is guaranteed, of one customer more than its part.
+    // 30 Mb/s for a link of 8; the second time partly guaranteed, for one customer more than its part.
     let plain =
         [(0, 1_000_000, 0), (1, 4_000_000, 0), (1, 6_000_000, 0), (2, 10_000_000, 0), (3, 9_000_000, 0)];
     let guaranteed = [(1, 6_000_000, 5), (2, 4_000_000, 2), (2, 4_000_000, 0), (3, 7_000_000, 0)];
     let idle = [(1, 1_000_000, 0), (2, 2_000_000, 1), (3, 3_000_000, 0)];
-    // Guarantees that take all of a part leave the difference of two rates that are nearly the same, whose error is larger.
+    // If guarantees take the whole part, the difference of two nearly equal rates remains, whose error is
+    // larger.
     for (name, of, drops, codes) in
         [("plain", &plain[..], true, 1), ("guaranteed", &guaranteed, true, 4), ("idle", &idle, false, 1)]
     {
@@ -242,7 +245,8 @@ fn a_link_is_divided_among_customers_and_their_parts_among_flows() {
     if !is_possible() {
         return;
     }
-    // By 1 : 2 : 1, of which the last wants 0.8: 2.4 and 4.8. The first has four flows, the second one.
+    // Weights 1 : 2 : 1, where the last customer needs only 0.8: 2.4 and 4.8. The first has four flows, the
+    // second one.
     let of = [
         (1, 1_000_000, 0),
         (1, 2_000_000, 0),
@@ -263,12 +267,12 @@ fn a_link_is_divided_among_customers_and_their_parts_among_flows() {
     for (customer, wanted) in [(1, 2.4), (2, 4.8), (3, 0.8)] {
         assert!((got[&customer] / wanted - 1.0).abs() < 0.06, "{customer}: {got:?}");
     }
-    // 0.6 each: 4 sigma of some 1100 packets of each flow are 12 %.
+    // 0.6 each: 4 sigma of about 1100 packets of each flow are 12 %.
     assert!(by_flow.values().all(|rate| (rate / 0.6 - 1.0).abs() < 0.15), "{by_flow:?}");
 }
 
 fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
-    // Gaps of nothing to beyond 45 K; labels of all sizes, some guaranteed or debts.
+    // Gaps from 0 to beyond 45 K; labels of all sizes, some guaranteed or debts.
     let gap = prop_oneof![
         4 => 0_u64..2_000,
         2 => 2_000_u64..200_000,
@@ -300,13 +304,13 @@ proptest! {
         }
         let keys = [("marking", "probabilistic"), ("credit", "300ms"), ("k", "30ms")];
         let compared = both(&params(&keys[..set]), &of, &sequence);
-        // Sequences part where a draw lies within the error of p: those are one in a million.
+        // Sequences diverge if a draw lies within the error of p: one draw in a million.
         prop_assert!(compared.different <= 1 + sequence.len() / 100, "{} of {}", compared.different, sequence.len());
         prop_assert!(compared.most < 1e-4, "{}", compared.most);
     }
 }
 
-/// As the frame comes to the customer: the number that it is counted for, if one is.
+/// Returns the number of the customer for which a frame is counted, if any.
 fn counted_for(core: &mut Hierarchy, bytes: &[u8]) -> Option<u32> {
     let before: Vec<_> = (0..3).map(|number| core.customer(number).unwrap().packets).collect();
     assert_eq!(run(core.program().unwrap(), bytes, [0; 3], 1).0, 0);
@@ -332,14 +336,14 @@ fn the_longest_prefix_of_the_inside_address_says_whose_a_packet_is() {
         core.set_prefix([198, 51, 0, 0].into(), 16, 1).unwrap();
         core.set_prefix([198, 51, 100, 8].into(), 29, 2).unwrap();
         core.set_prefix([192, 0, 2, 77].into(), 32, 1).unwrap();
-        // One that there is not is that of all others.
+        // A number without a customer counts as all others.
         core.set_prefix([0x2020_u16; 8].into(), 128, if end == End::Source { 9 } else { 2 }).unwrap();
         for tags in 0..3 {
             let frames = [frame_v4(0x4000, 17, tags), frame_v6(tags)];
             let counted = frames.map(|bytes| counted_for(&mut core, &with_label(bytes)));
             assert_eq!(counted, expected, "{end:?} {tags}");
         }
-        // No prefix holds it.
+        // No prefix contains its address.
         let mut other = frame_v4(0x4000, 17, 0);
         (other[26], other[30]) = (10, 10);
         assert_eq!(counted_for(&mut core, &with_label(other)), Some(0));
@@ -357,7 +361,7 @@ fn frames_without_a_label_or_without_ip_are_no_customer_s() {
     let (mut arp, mut strange) = (frame_v4(0x4000, 17, 0), frame_v4(0x4000, 17, 0));
     arp[12..14].copy_from_slice(&[8, 6]);
     strange[14] = 0x75;
-    // Not labelled; a fragment, which has no room for a label; IPv6.
+    // A frame without a label; a fragment, which has no room for a label; IPv6.
     for bytes in [frame_v4(0x4000, 17, 0), frame_v4(0x2000, 17, 1), frame_v6(0)] {
         assert_eq!(verdict(&mut core, &bytes), 2);
     }
@@ -384,7 +388,8 @@ fn an_egress_takes_labels_off() {
     }
 }
 
-/// With either constants a packet fits into the queue. With the time that it takes by one, and the limit of the other, it does not.
+/// With either set of constants a packet fits into the queue. With the transmission time from one and the
+/// limit from the other it does not.
 #[test]
 fn a_packet_sees_all_of_a_change_or_nothing_of_it() {
     if !is_possible() {
@@ -416,7 +421,7 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
     let (mut core, mut reference) = (core(&params, &weights), Reference::new(&params, &weights));
     let mut sums = [[0.0; 2]; 5];
     for (i, sent) in sequence.iter().enumerate() {
-        // Every third packet meets another processor at it.
+        // For every third packet another processor holds the estimates.
         core.hold(i % 3 == 1).unwrap();
         let random = reference.draw();
         admit(&mut core, sent, random);
@@ -440,8 +445,9 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
     let counts = core.counts().unwrap();
     println!("alpha, A and F of the root, A and G of a customer deviate by {ratios:.4?}; {counts:?}");
     assert_eq!(counts.meanwhile, (sequence.len() as u64 + 1) / 3);
-    // Left out, a third would be missing. Draws differ, so that alpha and F scatter: some 5 % for each of 50 windows, and a
-    // guaranteed packet in ten is one in nine where it waits for the next packet.
+    // If packets were left out, a third would be missing. Draws differ, so that alpha and F scatter by about
+    // 5 % for each of 50 windows, and a guaranteed packet in ten becomes one in nine if it waits for the next
+    // packet.
     assert!(ratios.iter().all(|ratio| ratio.abs() < 0.05), "{ratios:?}");
 }
 
@@ -466,13 +472,13 @@ fn processors_decide_at_the_same_time() {
     for number in 0..4 {
         assert_eq!(core.customer(number).unwrap().packets, u64::from(REPEAT));
     }
-    // Nothing is left locked: the next packet moves the estimate.
+    // No lock is left: the next packet updates the estimate.
     let before = core.state().unwrap().arrival_rate;
     run(core.program().unwrap(), &frames[0], [0; 3], 1);
     assert!(core.state().unwrap().arrival_rate != before);
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test it hcsfq:: -- --ignored --show-output`
+/// Run by `cargo test -p apportion-kernel --features bpf --test it hcsfq:: -- --ignored --show-output`.
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {

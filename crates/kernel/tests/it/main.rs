@@ -1,4 +1,5 @@
-//! Programs in the kernel, without a gateway: most against this project's Rust, by the same packets, times and random numbers.
+//! Programs in the kernel, without a gateway: most are compared with this project's Rust, by the same
+//! packets, times and random numbers.
 
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]

@@ -1,4 +1,4 @@
-//! Super-packets and tags that the kernel keeps beside a frame, at the CSFQ core.
+//! Super-packets, and tags that the kernel keeps beside a frame, at the CSFQ core.
 #![allow(clippy::disallowed_methods, reason = "what is tried here is the kernel, in real time")]
 
 use std::os::fd::AsFd as _;
@@ -34,14 +34,15 @@ fn settings(rate: Rate) -> CoreSettings {
     }
 }
 
-/// A frame with this label.
+/// Writes a label into a frame.
 fn labelled(mut frame: Vec<u8>, label: Label) -> Vec<u8> {
     let ip = frame::parse(&frame).unwrap().ip();
     assert!(wire_label::write(&mut frame, ip, LabelKind::Rate, label));
     frame
 }
 
-/// The label of each of these segments, as the kernel makes them: it counts the IPv4 identification up, and copies all else.
+/// Returns the label of each segment that the kernel makes: it increments the IPv4 identification, and copies
+/// the other fields.
 fn labels(frame: &[u8], segments: u32) -> Vec<f64> {
     let ip = frame::parse(frame).unwrap().ip();
     let at = |i: u32| {
@@ -60,7 +61,7 @@ fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
     if !is_possible() {
         return;
     }
-    // Shares about 2^27, where the identification has all bits set and the next one none; and others.
+    // Shares around 2^27, where the identification has all bits set and the next one none; and others.
     for (share, segments) in [
         (134_200_000.0, 44_u32),
         (134_217_728.0, 44),
@@ -74,7 +75,7 @@ fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
             let mut core = Core::load_with(&settings(Rate::from_bit(share as u64 / 10)), true).unwrap();
             let of =
                 |label| labelled(if v6 { frame_v6(0) } else { frame_v4(0x4000, 6, 0) }, Label::new(label));
-            // A link that is full by flows whose label is the share: then it is alpha.
+            // A link that is congested by flows whose label is the share, which then is alpha.
             let mut now = 0_u64;
             let mut send = |core: &mut Core, frame: &[u8], segments: u32| {
                 now += 100;
@@ -94,7 +95,7 @@ fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
             let found = labels(&out, segments);
             let [least, most] =
                 [found.iter().copied().fold(f64::MAX, f64::min), found.iter().copied().fold(0.0, f64::max)];
-            // Rounded to 13 bits.
+            // The precision of a label: 13 bits.
             let precision = 1.0 / 8_192.0;
             assert!(most <= alpha * (1.0 + precision), "{most} of {alpha}, {segments} v6 {v6}");
             let missing = if v6 { 0.0 } else { f64::from(2 * (segments - 1)) / 4_096.0 };
@@ -165,7 +166,7 @@ fn a_tag_beside_the_frame_is_charged() {
             std::thread::sleep(Duration::from_millis(5));
             after = core.counts().unwrap();
         }
-        // The kernel takes the outer tag off as the frame comes in, and puts it back as it leaves.
+        // The kernel removes the outer tag when the frame arrives, and restores it when the frame leaves.
         assert_eq!(
             (after.packets - before.packets, after.bytes - before.bytes),
             (1, frame.len() as u64),

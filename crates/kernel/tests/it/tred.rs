@@ -1,4 +1,5 @@
-//! TRED with a ticket exchange in the kernel against those of this project's Rust: the same packets, times and random numbers.
+//! TRED with a ticket exchange in the kernel compared with this project's Rust: the same packets, times and
+//! random numbers.
 
 use apportion_core::aqm::tred::{Tred, TredParams};
 use apportion_core::aqm::{Admission, BufferPolicy};
@@ -21,7 +22,7 @@ use proptest::prelude::*;
 use crate::common::sequences::{self, RATE, at_once, draw, policy, sending_times, times, words};
 use crate::common::{frame_v4, frame_v6, is_possible, run, run_with_four};
 
-/// What docs/kernel.md states: the average queue and ExpectTkt deviate by less than this.
+/// The bound stated in docs/kernel.md for the deviation of the average queue and of ExpectTkt.
 const STATED: f64 = 1e-6;
 /// The sizes of the paper in bytes, which both measure alike.
 const SIZES: [(&str, &str); 3] = [("limit", "165kB"), ("min_th", "7500B"), ("max_th", "82500B")];
@@ -41,7 +42,7 @@ struct Sent {
     tickets: Option<Label>,
 }
 
-/// What became of it.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Early,
@@ -57,12 +58,12 @@ impl Sink<SimplePacket> for Nothing {
     fn marked(&mut self, _: Time, _: &SimplePacket) {}
 }
 
-/// The queue of `crates/core` in front of the virtual queue, with an exchange behind it.
+/// The queue of `crates/core` before the virtual queue, with an exchange after it.
 struct Reference {
     queue: Tred,
-    /// With what it is issued once it writes.
+    /// The exchange, with the issue rate that it gets once it writes tickets.
     exchange: Option<(CurrencyExchange, Option<TicketRate>)>,
-    /// When the link is idle, and until when that was noted. Microseconds.
+    /// The time at which the link becomes idle, and the time until which idleness was noted, in microseconds.
     empty: u64,
     noted: u64,
 }
@@ -101,7 +102,7 @@ impl Reference {
             Admission::Accept => {
                 self.empty = sent.micros + wait + sent.size as u64;
                 if let Some((exchange, issued)) = &mut self.exchange {
-                    // A program that is loaded has no other beginning than its first packet.
+                    // A loaded program starts with its first packet.
                     if let Some(issued) = issued.take_if(|_| sent.tickets.is_some()) {
                         exchange.issue(now, issued);
                     }
@@ -124,12 +125,12 @@ impl Reference {
     }
 }
 
-/// The frame of a packet.
+/// Builds the frame of a packet.
 fn labelled(sent: &Sent) -> (Vec<u8>, Option<frame::IpHeader>) {
     sequences::labelled(sent.size, 9, sent.tickets.map(|tickets| (LabelKind::Tickets, tickets)))
 }
 
-/// The queue in the kernel, with what the reference draws next.
+/// The queue in the kernel, with the next random numbers of the reference.
 struct Kernel {
     program: Tickets,
     drops: Stream,
@@ -160,7 +161,7 @@ impl Kernel {
         let cb = [low, high, self.next[0], self.next[1]];
         let (verdict, out) = run_with_four(self.program.program().unwrap(), &bytes, cb);
         let after = self.program.counts().unwrap();
-        // The reference draws for these only.
+        // The reference draws only for these packets.
         if after.judged > before.judged {
             self.next[0] = draw(&mut self.drops);
         }
@@ -183,22 +184,22 @@ impl Kernel {
     }
 }
 
-/// What a sequence came to in both.
+/// The result of running a sequence in both.
 #[derive(Debug, Default)]
 struct Compared {
-    /// In the kernel.
+    /// The fates in the kernel.
     fates: Vec<Fate>,
-    /// Packets that are dropped in one only, or for another reason.
+    /// Packets dropped in only one, or for another reason.
     different: usize,
-    /// How many labels differ that both let through, and by how many codes at most.
+    /// The number of labels passed by both that differ, and the maximum difference in codes.
     labels: usize,
     codes: u32,
-    /// The greatest deviations of the average queue, of 1500 B, and of ExpectTkt, of itself.
+    /// The maximum deviations of the average queue, relative to 1500 B, and of ExpectTkt, relative to itself.
     average: f64,
     expected: f64,
 }
 
-/// Runs a sequence through both.
+/// Runs a sequence in both.
 fn both(params: &TredParams, exchange: Option<(&ExchangeParams, f64)>, sequence: &[Sent]) -> Compared {
     let (mut kernel, mut reference) = (Kernel::new(params, exchange), Reference::new(params, exchange));
     let mut compared = Compared::default();
@@ -225,7 +226,7 @@ fn both(params: &TredParams, exchange: Option<(&ExchangeParams, f64)>, sequence:
     compared
 }
 
-/// Flows that send at these rates, with these tickets on each packet of 1000 B, for `seconds`.
+/// Generates flows at these rates, with these tickets on each packet of 1000 B, for `seconds`.
 fn flows(of: &[(u64, Option<f64>)], seconds: u64) -> Vec<Sent> {
     let mut sequence = Vec::new();
     for (flow, (rate, tickets)) in of.iter().enumerate() {
@@ -236,7 +237,7 @@ fn flows(of: &[(u64, Option<f64>)], seconds: u64) -> Vec<Sent> {
     sequence
 }
 
-/// Of flows with more and fewer tickets, and one without, at twice the rate of the link.
+/// Flows with more and fewer tickets, and one without, at twice the rate of the link.
 const LOADED: [(u64, Option<f64>); 5] = [
     (1_000_000, Some(80.0)),
     (2_000_000, Some(200.0)),
@@ -284,7 +285,7 @@ fn fates_and_averages_are_those_of_the_queue() {
                 of(Fate::Overflow),
             );
             assert!(*average < STATED && *expected < STATED, "{average} {expected}");
-            // A label at the middle of two codes may be rounded to either.
+            // A label at the midpoint between two codes may be rounded to either.
             assert!(
                 *different == 0 && *codes <= 1 && labels * 1_000 <= fates.len(),
                 "{different} {labels} {codes}"
@@ -326,7 +327,7 @@ fn tickets_are_exchanged_as_by_the_exchange_behind_the_queue() {
             "{set:?}, {issued} tickets a second: of {} packets {different} differ, {labels} labels by {codes} codes at most",
             fates.len()
         );
-        // Half a ticket more or less may round to another whole one.
+        // A difference of half a ticket may change the rounding.
         assert!(
             *different == 0 && *codes <= 1 && labels * 500 <= fates.len(),
             "{different} {labels} {codes}"
@@ -335,7 +336,7 @@ fn tickets_are_exchanged_as_by_the_exchange_behind_the_queue() {
 }
 
 fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
-    // Gaps of nothing to beyond the windows; tickets of all sizes, and none.
+    // Gaps from 0 to beyond the windows; tickets of all sizes, and none.
     let gap = prop_oneof![
         6 => 0_u64..1_200,
         1 => Just(0_u64),
@@ -365,13 +366,13 @@ proptest! {
         if !is_possible() {
             return Ok(());
         }
-        // An average that follows the queue at once, so that few packets see all of the curve.
+        // An average that follows the queue at once, so that a few packets cover the whole curve.
         let keys = [
             ("w_q", "0.2"), ("max_p", "0.05"), ("wait", "false"), ("gentle", "true"), ("per", "packet"), ("n", "2"), ("keep", "0%"),
         ];
         let exchange = exchange_params(&[("bits", "17")]);
         let compared = both(&params(&keys[..set]), Some((&exchange, issued)), &sequence);
-        // Sequences part where a draw lies within the error of p.
+        // Sequences diverge if a draw lies within the error of p.
         prop_assert!(compared.different <= 1 + sequence.len() / 100, "{} of {}", compared.different, sequence.len());
         prop_assert!(compared.average < 1e-4 && compared.expected < 1e-4, "{compared:?}");
         prop_assert!(compared.codes <= 4, "{} codes", compared.codes);
@@ -390,7 +391,7 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
     let (mut kernel, mut reference) = (Kernel::new(&params, exchange), Reference::new(&params, exchange));
     let mut sums = [[0.0; 2]; 3];
     for (i, sent) in sequence.iter().enumerate() {
-        // Every third packet meets another processor at it.
+        // For every third packet another processor holds the state.
         kernel.program.hold(i % 3 == 1).unwrap();
         let fates = [kernel.admit(sent), reference.admit(sent)];
         kernel.program.hold(false).unwrap();
@@ -409,16 +410,19 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
     let counts = kernel.program.counts().unwrap();
     println!("what passes, ExpectTkt and tickets deviate by {ratios:.4?}; {counts:?}");
     assert_eq!(counts.all.meanwhile, (sequence.len() as u64 + 1) / 3);
-    // Left out, a third would be missing of each. The average queue lags behind as it has a third fewer samples.
+    // If packets were left out, a third of each would be missing. The average queue lags since it has a third
+    // fewer samples.
     assert!(ratios.iter().all(|ratio| ratio.abs() < 0.06), "{ratios:?}");
 }
 
-/// The words of the map `state` that packets add to, and of those what is decided meanwhile leaves in `missed_count`, `missed_tickets`, `missed_bytes`,
-/// `missed_passed`, `missed_arrived` and `missed_written`.
+/// The indices of the words of the map `state` to which packets add, and to which the contributions in
+/// `missed_count`, `missed_tickets`, `missed_bytes`, `missed_passed`, `missed_arrived` and `missed_written`
+/// are merged.
 const SUMS: [usize; 6] = [2, 7, 8, 3, 18, 20];
 const LEFT: [usize; 6] = [12, 13, 14, 15, 22, 23];
 
-/// Three packets of one moment, in which no window decays, of which the second meets another processor: each sum has all three afterwards.
+/// Three packets of the same instant, in which no window decays; for the second one another processor holds
+/// the state. Each sum includes all three afterwards.
 #[test]
 fn each_sum_that_is_left_is_taken_up_by_the_next() {
     if !is_possible() {
@@ -428,7 +432,7 @@ fn each_sum_that_is_left_is_taken_up_by_the_next() {
     let sent = Sent { micros: 1_000_000, size: 1_000, tickets: Some(Label::new(TICKETS as f64)) };
     let exchange = exchange_params(&[]);
     let mean = [("expect", "mean"), ("k", "0")];
-    // Behind the first one there is room, or none.
+    // After the first packet there is room, or none.
     let small = [("limit", "1500B"), ("min_th", "500B"), ("max_th", "1kB")];
     for (set, sizes) in [(&mean[..0], &SIZES), (&mean, &SIZES), (&mean[..0], &small), (&mean, &small)] {
         let params = params(&[set, sizes].concat());
@@ -446,8 +450,8 @@ fn each_sum_that_is_left_is_taken_up_by_the_next() {
             [second, third].iter().all(|fate| (*fate == Fate::Overflow) == is_full),
             "{second:?} {third:?}"
         );
-        // What a packet of this fate adds: itself, tickets in Q20, bytes in Q16, bits, and what came and left in Q20. A drop counts no bytes for a
-        // share.
+        // The contribution of a packet with this fate: itself, tickets in Q20, bytes in Q16, bits, and
+        // tickets that arrived and left in Q20. With a share, a drop counts no bytes.
         let adds = |fate| {
             let (passes, written) = match fate {
                 Fate::Passed(label) => (1, label.unwrap().value() as u64),
@@ -462,10 +466,10 @@ fn each_sum_that_is_left_is_taken_up_by_the_next() {
             let at = SUMS[i];
             assert_eq!(between[at], before[at], "{i}: nothing but what is left has changed");
             assert_eq!(after[LEFT[i]], 0, "{i}: it is taken up");
-            // A label of the share is a rounded one.
+            // A label at the share is rounded.
             let is_near = left.abs_diff(expected) <= if i == 1 { expected >> 10 } else { 0 };
             assert!(is_near, "{i}: {left}, not {expected}");
-            // The queue is in nanoseconds; a drop begins to count anew.
+            // The queue is in nanoseconds; a drop restarts the count.
             let (sum, more) = match i {
                 0 if third == Fate::Overflow => (after[at], 0),
                 3 => ((after[at] - before[at]) / 125, left + own[i]),
@@ -491,7 +495,7 @@ fn frames_without_tickets_are_judged_as_by_red_and_others_pass() {
         let ip = frame::parse(bytes).unwrap().ip();
         assert!(wire_label::write(bytes, ip, kind, Label::new(70.0)));
     }
-    // None has a queue before it: each passes as it came.
+    // No queue has built up: each passes unchanged.
     for bytes in [frame_v4(0x4000, 17, 0), frame_v4(0x2000, 17, 2), frame_v6(0), arp, rate, v6] {
         let (verdict, out, _) = run(&mut queue, &bytes);
         assert_eq!((verdict, &out[..bytes.len()]), (0, &bytes[..]));
@@ -519,12 +523,12 @@ fn processors_decide_at_the_same_time() {
         (counts.all.packets, counts.labelled, dropped),
         (u64::from(4 * REPEAT), u64::from(4 * REPEAT), 0)
     );
-    // Nothing is left locked: the next packet is not decided meanwhile.
+    // No lock is left: the next packet is not decided while another processor holds the state.
     run(queue.program().unwrap(), &bytes, [0; 3], 1);
     assert_eq!(queue.counts().unwrap().all.meanwhile, counts.all.meanwhile);
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test it tred:: -- --ignored --show-output`
+/// Run by `cargo test -p apportion-kernel --features bpf --test it tred:: -- --ignored --show-output`.
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {

@@ -1,4 +1,4 @@
-//! Processor time of a packet in both backends.
+//! Processor time per packet in both backends.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,12 @@ use crate::common::{alone, is_possible};
 
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 11);
-/// Behind it.
+/// The address of the host behind the router.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 33);
-/// Of the host that routes for the one behind it.
+/// The address of the router.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 const PORT: u16 = 9_000;
-/// Packets a second: far below what any of them can move.
+/// Packets per second: far below the capacity of any of them.
 const LOAD: f64 = 20_000.0;
 const MEASURED: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 5;
@@ -51,7 +51,7 @@ first,  site,   10.0.0.11, 800Mbit, 800Mbit
 others, site,   ,          100Mbit, 100Mbit
 ";
 
-/// Seconds that all processors together have been idle since the start of the machine (proc_stat(5)).
+/// Returns the seconds that all processors together have been idle since boot (proc_stat(5)).
 fn idle() -> f64 {
     let all = std::fs::read_to_string("/proc/stat").unwrap();
     let words: Vec<f64> =
@@ -59,7 +59,7 @@ fn idle() -> f64 {
     (words[3] + words[4]) / 100.0
 }
 
-/// Microseconds that the processors work for each packet which one host sends to another.
+/// Returns the microseconds of processor time for each packet that one host sends to another.
 fn work(from: (&Namespace, Ipv4Addr), to: (&Namespace, Ipv4Addr)) -> f64 {
     let receiver = to.0.run(|| UdpSocket::bind((to.1, PORT)).unwrap()).unwrap();
     receiver.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -90,7 +90,7 @@ fn work(from: (&Namespace, Ipv4Addr), to: (&Namespace, Ipv4Addr)) -> f64 {
     ends.store(true, Ordering::Relaxed);
     sending.join().unwrap();
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
-    // What was sent before and after it is measured is less than a hundredth.
+    // Packets sent before and after the measurement are less than a hundredth.
     (time * processors - idle) * 1e6 / counting.join().unwrap() as f64
 }
 
@@ -99,7 +99,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// By a configuration: microseconds over what the hosts alone take, with the redirection, in the kernel, and in user space.
+/// Returns by configuration the microseconds beyond those of the hosts alone: with the redirection, in the
+/// kernel, and in user space.
 fn rounds(
     hosts: &Hosts,
     source: &Namespace,
@@ -125,7 +126,7 @@ fn rounds(
     Some(all.map(median))
 }
 
-/// On a machine that does nothing else.
+/// Requires an otherwise idle machine.
 #[test]
 #[ignore = "takes 4 minutes of a quiet machine"]
 fn a_packet_takes_a_third_of_the_time_of_user_space() {

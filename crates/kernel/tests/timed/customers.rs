@@ -1,4 +1,4 @@
-//! A gateway in the kernel whose queue is the core of HCSFQ, between two hosts, in real time.
+//! A gateway in the kernel with the core of HCSFQ as its queue, between two hosts, in real time.
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
@@ -12,7 +12,7 @@ use crate::common::hosts::{config, hosts, start};
 use crate::common::labelled::{Carried, Flow, carried};
 use crate::common::{alone, is_possible};
 
-/// Last bytes of the addresses of the host inside.
+/// Last bytes of the addresses of the inside host.
 const NEAR: [u8; 3] = [11, 12, 99];
 
 const TEXT: &str = "\
@@ -37,12 +37,13 @@ second, ,       10.0.0.12, 5Mbit, 5Mbit
 others, ,       ,          5Mbit, 5Mbit
 ";
 
-/// The part of what the addresses 11 and 12 have that the first has.
+/// The first address's fraction of the rate of the addresses 11 and 12.
 fn first_of(carried: &Carried) -> f64 {
     carried.of(11) / (carried.of(11) + carried.of(12))
 }
 
-/// By 1 : 2, and in the part of the first among its flows; then by 1 : 1, without a break.
+/// Weights 1 : 2, and the part of the first customer divided among its flows; then 1 : 1, without
+/// interruption.
 #[test]
 fn customers_have_their_weights_and_flows_their_part_of_that() {
     let _alone = alone();
@@ -62,12 +63,13 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
         let second = carried(&hosts, &flows, 1.0, 3.0);
         let later = gateway.statistics(Time::from_secs(2)).json(&Reloads::default());
         println!("{first:.2?}, then {second:.2?}\n{:#}", later["directions"]["up"]["core"]);
-        // 4.5 by 1 : 2 once the others have their 0.5. 4 sigma of the drops of some 5000 packets are 4 to 8 %.
+        // 4.5 divided by 1 : 2 once the others have their 0.5. 4 sigma of the drops of about 5000 packets are
+        // 4 to 8 %.
         for (carried, part) in [(&first, 1.0 / 3.0), (&second, 0.5)] {
             assert!((first_of(carried) / part - 1.0).abs() < 0.1, "{carried:?}");
             let all: f64 = NEAR.into_iter().map(|last| carried.of(last)).sum();
             assert!((4.3..5.2).contains(&all), "{carried:?}");
-            // Below its part a customer has what it sends; a full queue takes some.
+            // A customer below its part gets the rate that it sends, except for drops by a full queue.
             assert!(carried.of(99) > 0.9 * carried.sent[&(99, 1)], "{carried:?}");
         }
         let [one, two] = [1, 2].map(|port| first.arrived[&(11, port)]);
@@ -76,13 +78,13 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
         let received = |json, customer: &str| {
             core(json)["customers"][customer]["received_packets"].as_f64().unwrap() as u64
         };
-        // Nothing has begun anew.
+        // No counter started anew.
         for customer in ["first", "second", ""] {
             let [before, after] = [&json, &later].map(|json| received(json, customer));
             assert!(before > 150 && after * 10 > before * 18, "{customer}: {before} {after}");
         }
         let part = core(&later)["customers"]["first"]["part_bytes_per_second"].as_f64().unwrap();
-        // An estimate of one moment: 2.25 and its noise, or all of the link while that is not congested.
+        // A momentary estimate: 2.25 with its noise, or the whole link while it is not congested.
         assert!((1.1..=5.0).contains(&(part * 8e-6)), "{part}");
         for name in ["received_bytes_total", "dropped_packets_total", "fair_share_bytes_per_second"] {
             let line =
@@ -93,14 +95,14 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
     hosts.middle.run(run).unwrap();
 }
 
-/// A program goes with the queue that somebody takes away, and what it counted of customers stays.
+/// A program is removed with a queue that another program removes, and the counts of customers stay.
 #[test]
 fn what_customers_were_counted_stays_where_a_queue_is_taken_away() {
     let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(TEXT, PLANS);
     let flow = |last, rate| Flow { last, port: 1, rate, label: Some((LabelKind::Rate, rate * 1e6)) };
-    // Received of a customer and of all, and dropped of all.
+    // Packets received from a customer and in total, and dropped in total.
     let counted = |gateway: &mut KernelGateway| {
         let json = gateway.statistics(Time::from_secs(1)).json(&Reloads::default());
         let up = &json["directions"]["up"];
@@ -141,10 +143,10 @@ fn the_gateway_s_plan_has_the_customers_of_the_file() {
         (["", "first", "others", "second"].map(String::from).to_vec(), vec![1.0, 1.0, 1.0, 2.0])
     );
     let of: Vec<_> = plan.of.iter().map(|(prefix, number)| (prefix.to_string(), *number)).collect();
-    // The rest of IPv4 is of the others, whatever prefixes of IPv6 hold it.
+    // The rest of IPv4 belongs to the others, even if a prefix of IPv6 contains it.
     let expected = [("10.0.0.11", 1), ("10.0.0.12", 3), ("0.0.0.0/0", 0)];
     assert_eq!(of, expected.map(|(prefix, number)| (prefix.to_owned(), number)));
-    // Constants and weights are changed in place, other customers or addresses are not.
+    // Constants and weights are changed in place; other customers or addresses are not.
     let other = |text: &str, plans| match planned(text, plans) {
         Ok(Program::Hierarchy(other)) => other.has_the_customers_of(&plan),
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! A gateway in the kernel whose queue is TRED with a ticket exchange, between two hosts, in real time.
+//! A gateway in the kernel with TRED and a ticket exchange as its queue, between two hosts, in real time.
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
@@ -24,14 +24,14 @@ rate = \"5Mbit\"
 queue = { kind = \"fifo\", drop = \"tail\" }
 ";
 
-/// Floods have what their tickets say, and leave with the tickets that the next router issued, in proportion to theirs; after a reload with
-/// those that it issues then.
+/// Unresponsive flows get rates in proportion to their tickets, and leave with tickets that the next router
+/// issued, in the same proportion; after a reload with those of the new issue rate.
 #[test]
 fn flows_have_their_tickets_and_leave_with_the_next_currency() {
     let _alone = alone();
     let Some(hosts) = hosts(&[11, 12, 13]).filter(|_| is_possible()) else { return };
     let (before, after) = (config(TEXT, ""), config(&TEXT.replace("tickets = 30000", "tickets = 12000"), ""));
-    // Issued by 1 : 2 : 4, for a packet at 8 Mb/s: 1000 a second.
+    // Issued by 1 : 2 : 4, per packet at 8 Mb/s: 1000 per second.
     let flow = |last, tickets| Flow { last, port: 1, rate: 8.0, label: Some((LabelKind::Tickets, tickets)) };
     let flows = [flow(11, 20.0), flow(12, 40.0), flow(13, 80.0)];
     let run = || {
@@ -64,7 +64,7 @@ fn flows_have_their_tickets_and_leave_with_the_next_currency() {
         }
         let received =
             |json: &serde_json::Value| json["directions"]["up"]["core"]["labelled_packets"].as_f64().unwrap();
-        // Nothing has begun anew.
+        // No counter started anew.
         assert!(received(&json) > 5_000.0 && received(&later) > 1.8 * received(&json), "{later:#}");
         for name in
             ["core_average_queue_seconds", "core_issued_tickets_per_second", "core_relabelled_packets_total"]

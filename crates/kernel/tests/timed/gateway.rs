@@ -21,11 +21,11 @@ use crate::common::hosts::{Hosts, config, host, hosts, start, start_by};
 use crate::common::{alone, is_possible};
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
-/// Last bytes of the addresses of the host inside.
+/// Last bytes of the addresses of the inside host.
 const NEAR: [u8; 4] = [11, 12, 17, 99];
-/// Of IP packets; the header of UDP and IPv4 takes 28.
+/// Payload of the IP packets; the header of UDP and IPv4 takes 28 B.
 const PAYLOAD: usize = 972;
-/// Of an IP packet and its Ethernet header.
+/// Size of an IP packet with its Ethernet header.
 const FRAME: f64 = 1_014.0;
 
 const CLASSES: &str = "\
@@ -40,18 +40,19 @@ rate = \"20Mbit\"
 queue = { kind = \"fifo\", drop = \"tail\" }
 ";
 
-/// Assured rates are close to each other: HTB shares what is left by turns, which then are short against the time measured.
-/// Two masts of 3 and 4 Mb/s under a site of 6; the second customer of the first mast has a ceiling.
+/// Assured rates are close to each other, since HTB shares spare capacity by quanta, which then are short
+/// compared with the measurement. Two masts of 3 and 4 Mb/s under a site of 6; the second customer of the
+/// first mast has a ceiling.
 const PLANS: &str = include_str!("../common/plans.csv");
 
-/// One customer, of 1 Mb/s.
+/// A single customer of 1 Mb/s.
 const SLOWER: &str = "\
 name,   parent, addresses, down,  up
 first,  ,       10.0.0.11, 20Mbit,1Mbit
 others, ,       ,          20Mbit,1Mbit
 ";
 
-/// Sends datagrams from each address as fast as it says, in Mb/s of frames, until it is stopped.
+/// Sends datagrams from each address at its rate, in Mb/s of frames, until it is stopped.
 fn sender(near: &Namespace, flows: &[(u8, f64)], ends: &Arc<AtomicBool>) -> JoinHandle<()> {
     let (flows, ends) = (flows.to_vec(), Arc::clone(ends));
     let send = move || {
@@ -67,7 +68,7 @@ fn sender(near: &Namespace, flows: &[(u8, f64)], ends: &Arc<AtomicBool>) -> Join
             let now = begin.elapsed().as_secs_f64();
             for (socket, rate, sent) in &mut flows {
                 while f64::from(*sent) * FRAME * 8e-6 < now * *rate {
-                    // What the device does not take is lost as well.
+                    // Packets that the device does not accept are lost as well.
                     let _ = socket.send(&[7; PAYLOAD]);
                     *sent += 1;
                 }
@@ -78,7 +79,7 @@ fn sender(near: &Namespace, flows: &[(u8, f64)], ends: &Arc<AtomicBool>) -> Join
     near.spawn("sender", send).unwrap()
 }
 
-/// Mb/s of frames that arrive from each address, after a second, for `seconds`.
+/// Returns the Mb/s of frames that arrive from each address during `seconds`, after a second.
 fn arriving(far: &Namespace, seconds: u64) -> JoinHandle<BTreeMap<u8, f64>> {
     let receive = move || {
         let socket = UdpSocket::bind(SINK).unwrap();
@@ -102,7 +103,7 @@ fn arriving(far: &Namespace, seconds: u64) -> JoinHandle<BTreeMap<u8, f64>> {
     far.spawn("receiver", receive).unwrap()
 }
 
-/// What arrives of these flows, as they send.
+/// Returns the rates at which these flows arrive while they send.
 fn carried(hosts: &Hosts, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
     let ends = Arc::new(AtomicBool::new(false));
     let sends = sender(&hosts.near.namespace, flows, &ends);
@@ -112,7 +113,7 @@ fn carried(hosts: &Hosts, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64
     arrived
 }
 
-/// Frames cross only while the gateway is there, and nothing of it is left behind.
+/// Frames cross only while the gateway is up, and it leaves nothing behind.
 #[test]
 fn what_a_gateway_sets_up_goes_with_it() {
     let _alone = alone();
@@ -153,7 +154,7 @@ fn plans_divide_in_the_kernel_as_in_user_space() {
     }
 }
 
-/// A reload sets up what it changes, and an interface that is made anew is taken again.
+/// A reload sets up its changes, and an interface that is created anew is taken again.
 #[test]
 fn another_configuration_and_another_interface_are_taken_up() {
     let _alone = alone();
@@ -170,7 +171,7 @@ fn another_configuration_and_another_interface_are_taken_up() {
         let first = arrives(&hosts);
         gateway.apply(after.clone(), plan(&after).unwrap()).unwrap();
         let reloaded = arrives(&hosts);
-        // The interface goes with its host.
+        // The interface disappears with its host.
         drop(std::mem::replace(&mut hosts.far, host("spare", &[3])));
         while Netlink::open().unwrap().index_of("far").is_ok() {
             std::thread::sleep(Duration::from_millis(10));
@@ -187,7 +188,7 @@ fn another_configuration_and_another_interface_are_taken_up() {
     middle.run(run).unwrap();
 }
 
-/// A class that somebody takes away is set up again by itself: what waits in the others stays.
+/// A class that another program removes is set up again by itself: the backlog of the others stays.
 #[test]
 fn a_class_that_is_taken_away_alone_is_set_up_again() {
     let _alone = alone();
@@ -214,7 +215,7 @@ fn a_class_that_is_taken_away_alone_is_set_up_again() {
         gateway.mend();
         let after = classes();
         assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
-        // It has counted nothing, and the other one goes on.
+        // The new class has counted nothing, and the other one continues.
         assert!(after[&minors[0]] == 0 && after[&minors[1]] >= before[&minors[1]], "{before:?} {after:?}");
         let limited = carried(&hosts, &[(11, 6.0)], 2).get(&11).copied().unwrap_or(0.0);
         assert!((2.8..3.2).contains(&limited), "{limited}");
@@ -222,14 +223,15 @@ fn a_class_that_is_taken_away_alone_is_set_up_again() {
     hosts.middle.run(run).unwrap();
 }
 
-/// Somebody takes a class away, then the whole queue. They count from 0 when they are set up again, and what is shown goes on.
+/// Another program removes a class, then the whole queue. Their counters restart from 0 when they are set up
+/// again, and the displayed totals continue.
 #[test]
 fn totals_go_on_where_a_queue_is_taken_away() {
     let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     let leaf = plan(&config).unwrap()[0].tree.class_of("first").unwrap() as u16;
-    // Of the customer and of all, sent up.
+    // Packets of the customer and in total, in the direction up.
     let sent = |gateway: &mut KernelGateway| {
         let json = gateway.statistics(Time::from_secs(1)).json(&Reloads::default());
         let up = &json["directions"]["up"];
@@ -267,13 +269,13 @@ fn totals_go_on_where_a_queue_is_taken_away() {
     hosts.middle.run(run).unwrap();
 }
 
-/// What no class is for is dropped, and counted with its reason.
+/// Packets without a class are dropped, and counted with the reason.
 #[test]
 fn packets_of_no_class_are_counted() {
     let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
-    // A file must have a class for the others, a library need not.
+    // A file must have a class for the others; a library need not.
     let mut plans = plan(&config).unwrap();
     let Program::Prefixes { of, .. } = &mut plans[0].program else { panic!("no prefixes") };
     of.push((Prefix::around(IpAddr::from([10, 0, 0, 99]), 32), 0));
@@ -295,7 +297,7 @@ fn packets_of_no_class_are_counted() {
         let counted = count(&mut gateway);
         println!("{arrived:?}, {counted} are counted");
         assert!(!arrived.contains_key(&99) && counted >= 200, "{arrived:?} {counted}");
-        // Also what a program counted that is gone.
+        // Includes the counts of a removed program.
         let mut netlink = Netlink::open().unwrap();
         let far = netlink.index_of("far").unwrap();
         assert!(netlink.delete_queue(far, MAJOR).unwrap());
@@ -305,7 +307,7 @@ fn packets_of_no_class_are_counted() {
     hosts.middle.run(run).unwrap();
 }
 
-/// How many of 60 datagrams arrive that wait, at 3 Mb/s, while another configuration is applied.
+/// Returns how many of 60 waiting datagrams arrive, at 3 Mb/s, while another configuration is applied.
 fn arriving_while(hosts: &Hosts, plans: &'static str) -> Option<usize> {
     let (before, after) = (config(CLASSES, PLANS), config(CLASSES, plans));
     let run = || {
@@ -326,12 +328,13 @@ fn arriving_while(hosts: &Hosts, plans: &'static str) -> Option<usize> {
     hosts.middle.run(run).unwrap()
 }
 
-/// Other numbers of the same classes are changed in place, so that nothing is lost; other classes are set up anew.
+/// Changed numbers of the same classes are applied in place, so that nothing is lost; other classes are set
+/// up anew.
 #[test]
 fn what_waits_stays_while_only_numbers_change() {
     let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
-    // Neighbours are found first.
+    // Neighbours are resolved first.
     if hosts.by_kernel(&config(CLASSES, PLANS), || carried(&hosts, &[(11, 1.0)], 1)).is_none() {
         return skip::because("the kernel has no HTB; load the module sch_htb");
     }
@@ -342,7 +345,7 @@ fn what_waits_stays_while_only_numbers_change() {
     assert!(changed == 60 && anew < 30, "{changed} {anew}");
 }
 
-/// A core drops what has no label: the program is where packets pass.
+/// A core drops packets without a label, which shows that packets pass the program.
 #[test]
 fn a_core_is_in_front_of_its_direction_only() {
     let _alone = alone();
@@ -368,7 +371,7 @@ fn a_core_is_in_front_of_its_direction_only() {
     assert!(core == 0.0 && (1.85..2.15).contains(&fifo), "{core} {fifo}");
 }
 
-/// The kernel bounds each queue by itself, and no limit in the file is no limit of the memory.
+/// The kernel limits each queue separately, and no limit in the file does not mean unlimited memory.
 #[test]
 fn queues_that_may_hold_too_much_together_are_refused() {
     let plan_of = |customers: usize, ceil: u64, limit: &str| {
@@ -390,7 +393,7 @@ fn queues_that_may_hold_too_much_together_are_refused() {
     assert!(plan_of(1_001, 100, ", limit = \"2000p\"").is_err());
 }
 
-/// Each with its key and what to write.
+/// Each problem names its key and an alternative.
 #[test]
 fn what_the_kernel_cannot_do_is_refused_by_its_key() {
     let refusal = |old: &str, new: &str| {

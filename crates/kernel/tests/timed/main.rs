@@ -1,6 +1,7 @@
 //! Gateways, routes and trees of classes in the kernel, between hosts, in real time.
 //!
-//! A program of its own, whose tests run one at a time (`common::alone`): what else the process does would take their processors.
+//! A separate test program, whose tests run one at a time (`common::alone`): other tests in the process would
+//! take their processors.
 
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]

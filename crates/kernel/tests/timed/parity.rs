@@ -1,5 +1,5 @@
-//! TCP through the same configuration in both backends, within the budget of `docs/parity.md`: 15 % of throughput, and 25 % or 3 ms of
-//! the median and the 95th percentile of delay.
+//! TCP through the same configuration in both backends, within the budget of `docs/parity.md`: 15 % of
+//! throughput, and 25 % or 3 ms of the median and the 95th percentile of delay.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -19,7 +19,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const BULK: u16 = 9_001;
 const PROBES: u16 = 9_002;
 
-/// Limits in bytes: the same delay in both, whatever counts as a packet.
+/// Limits in bytes: the same delay in both backends, however packets are counted.
 const CLASSES: &str = "\
 inside = \"near\"
 outside = \"far\"
@@ -32,16 +32,16 @@ rate = \"50Mbit\"
 queue = { kind = \"fifo\", drop = \"tail\", limit = \"100kB\" }
 ";
 
-/// What a customer had.
+/// The measurements of a customer.
 #[derive(Debug, Default)]
 struct Had {
-    /// Mb/s of TCP.
+    /// Throughput of TCP in Mb/s.
     rate: f64,
     /// Median and 95th percentile of the one-way delay of probes, in ms.
     delay: [f64; 2],
 }
 
-/// A TCP connection from each of these addresses that sends as fast as it can, and a probe from each every 10 ms.
+/// Measures a greedy TCP connection from each of these addresses, and a probe from each every 10 ms.
 fn measured(hosts: &Hosts, source: &Namespace, addresses: &[u8], window: &Window) -> BTreeMap<u8, Had> {
     let begin = Instant::now();
     let ends: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
@@ -72,11 +72,11 @@ fn measured(hosts: &Hosts, source: &Namespace, addresses: &[u8], window: &Window
         .collect()
 }
 
-/// What is measured, after the start of the flows.
+/// The measurement interval, relative to the start of the flows.
 type Window = std::ops::Range<Duration>;
 type Sinks = (JoinHandle<BTreeMap<u8, f64>>, JoinHandle<BTreeMap<u8, Vec<f64>>>);
 
-/// What receives so many connections, and the probes.
+/// Receives this number of connections, and the probes.
 fn listen(begin: Instant, connections: usize, window: &Window) -> Sinks {
     let (listener, socket) =
         (TcpListener::bind((FAR, BULK)).unwrap(), UdpSocket::bind((FAR, PROBES)).unwrap());
@@ -113,7 +113,7 @@ fn last_of(from: SocketAddr) -> u8 {
     }
 }
 
-/// Mb/s that come while it is measured.
+/// Returns the Mb/s received during the measurement interval.
 fn received(mut stream: TcpStream, begin: Instant, window: &Window) -> f64 {
     let (mut buffer, mut counted) = (vec![0; 1 << 16], 0);
     loop {
@@ -130,7 +130,7 @@ fn send_bulk(last: u8, ends: &AtomicBool) {
     bind(own.as_raw_fd(), &SockaddrIn::new(10, 0, 0, last, 0)).unwrap();
     connect(own.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(FAR, BULK))).unwrap();
     let mut stream = TcpStream::from(own);
-    // What waits in the socket is sent on after the end otherwise.
+    // A larger socket buffer would go on sending after the end.
     nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::SndBuf, &(256 << 10)).unwrap();
     while !ends.load(Ordering::Relaxed) {
         stream.write_all(&[7; 4_096]).unwrap();
@@ -146,8 +146,8 @@ fn send_probes(last: u8, begin: Instant, ends: &AtomicBool) {
     }
 }
 
-/// What each customer had in the kernel and in user space, on the mean of so many runs of each, in turns; none, with a line, where the
-/// kernel cannot.
+/// Returns the measurements of each customer in the kernel and in user space, averaged over `runs`
+/// alternating runs of each; none, with a message, if the kernel lacks a feature.
 fn both(addresses: &[u8], runs: u32, window: &Window) -> Option<BTreeMap<u8, [Had; 2]>> {
     let hosts = hosts(&[1]).filter(|_| is_possible())?;
     let source = behind(&hosts, addresses);
@@ -185,7 +185,7 @@ fn tcp_of_customers_has_the_same_rates() {
     both(&[11, 12, 17, 99], 1, &window).iter().for_each(assert_rates);
 }
 
-/// Chance moves the delays of a single run by a fourth.
+/// The delays of a single run vary by a fourth.
 #[test]
 #[ignore = "takes 4 minutes"]
 fn tcp_of_customers_has_the_same_rates_and_delays() {

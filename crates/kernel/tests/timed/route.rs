@@ -1,4 +1,4 @@
-//! The CSFQ core at the egress of a router of this machine's kernel, in real time.
+//! The CSFQ core at the egress of a router in this machine's kernel, in real time.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -26,7 +26,7 @@ const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SINK: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 2);
 const PORT: u16 = 9_000;
 
-/// A host that sends, a router, and a host that receives; the router's devices are `left` and `right`.
+/// A sending host, a router, and a receiving host; the router's devices are `left` and `right`.
 struct Line {
     source: Namespace,
     router: Namespace,
@@ -34,7 +34,7 @@ struct Line {
 }
 
 impl Line {
-    /// None, with a line that says why, if namespaces may not be made here.
+    /// Creates the line; none, with a message, if namespaces cannot be created here.
     fn new() -> Option<Self> {
         let made = [Namespace::create(), Namespace::create(), Namespace::create()];
         if let Some(error) = made.iter().find_map(|made| made.as_ref().err()) {
@@ -81,14 +81,15 @@ impl Line {
     }
 }
 
-/// A socket that takes whole IPv4 packets.
+/// Opens a socket that accepts whole IPv4 packets.
 fn raw(line: &Line) -> OwnedFd {
     let open =
         || socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw).unwrap();
     line.source.run(open).unwrap()
 }
 
-/// A UDP packet of `size` bytes with a label, without the Ethernet header; the flow is its source port.
+/// Builds a UDP packet of `size` bytes with a label, without the Ethernet header; the flow is its source
+/// port.
 fn packet(size: usize, flow: u16, label: Label) -> Vec<u8> {
     let mut bytes = frame_v4(0x4000, 17, 0);
     bytes.resize(14 + size, 7);
@@ -105,11 +106,11 @@ fn packet(size: usize, flow: u16, label: Label) -> Vec<u8> {
 
 fn send(socket: &OwnedFd, packet: &[u8]) {
     let to = SockaddrIn::from(std::net::SocketAddrV4::new(SINK, 0));
-    // A packet that is dropped on the way is an error here.
+    // A packet that is dropped on the way is reported as an error here.
     let _ = sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty());
 }
 
-/// The core of CSFQ by its paper.
+/// The parameters of CSFQ's core as in the paper.
 fn params() -> CsfqParams {
     let mut selection = Catalog::default().select("csfq", None, None).unwrap();
     for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")] {
@@ -121,7 +122,8 @@ fn params() -> CsfqParams {
     }
 }
 
-/// Bytes of each flow that reach the sink in the last `time` of 1 s more; flows send at these rates, which are their labels.
+/// Returns the bytes of each flow that reach the sink during `time`, after 1 s; flows send at these rates,
+/// which are their labels.
 fn received(line: &Line, rates: [u64; 3], time: Duration) -> [u64; 3] {
     let sink = line.sink.run(|| UdpSocket::bind((SINK, PORT)).unwrap()).unwrap();
     setsockopt(&sink, RcvBufForce, &(8 << 20)).unwrap();
@@ -183,7 +185,7 @@ fn flows_that_cross_a_router_get_the_fair_share() {
     assert!(again[2] * 4.0 > 7.0, "it ends with what holds it: {again:?}");
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test timed route:: -- --ignored --show-output`
+/// Run by `cargo test -p apportion-kernel --features bpf --test timed route:: -- --ignored --show-output`.
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_the_core_adds_to_a_route() {
@@ -195,13 +197,13 @@ fn what_the_core_adds_to_a_route() {
     let Some(line) = Line::new() else { return };
     let _sink = line.sink.run(|| UdpSocket::bind((SINK, PORT)).unwrap()).unwrap();
     let (socket, packet) = (raw(&line), packet(200, 1_000, Label::new(1e6)));
-    // The packet crosses both devices within the call that sends it.
+    // The packet crosses both devices within the system call that sends it.
     let once = || {
         let begin = Instant::now();
         (0..PACKETS).for_each(|_| send(&socket, &packet));
         begin.elapsed().as_nanos() as f64 / f64::from(PACKETS)
     };
-    // In turn, so that what else the machine does meets both.
+    // Taken in turn, so that other load affects both alike.
     let (mut plain, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..41 {
         let without = once();

@@ -1,4 +1,4 @@
-//! Weighted flows by HTB, on a pair of devices of this machine's kernel.
+//! Weighted flows by HTB, on a pair of devices in this machine's kernel.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -26,7 +26,7 @@ const SINK: u16 = 9_000;
 /// The port of flow 0.
 const FIRST: u16 = 20_000;
 
-/// Two namespaces with a device each, or none if they may not be made here.
+/// Two namespaces with a device each, or none if they cannot be created here.
 fn pair() -> Option<(Namespace, Namespace)> {
     let (near, far) = match (Namespace::create(), Namespace::create()) {
         (Ok(near), Ok(far)) => (near, far),
@@ -53,7 +53,8 @@ fn pair() -> Option<(Namespace, Namespace)> {
     Some((near, far))
 }
 
-/// Sets the tree up on `near`, with a class for each flow. The classifier stays as long as it is held.
+/// Sets up the tree on `near`, with a class for each flow. The classifier stays attached while the returned
+/// value is held.
 fn set_up(near: &Namespace, rate: Rate, weights: &[Weight], classify: bool) -> Option<FlowClasses> {
     let begin = Instant::now();
     let install = || {
@@ -83,7 +84,8 @@ fn set_up(near: &Namespace, rate: Rate, weights: &[Weight], classify: bool) -> O
     Some(classes)
 }
 
-/// Sends on all flows as much as their queues take, and counts what arrives of each after `warm_up` for `time`.
+/// Sends on all flows at the rate that their queues accept, and counts the bytes of each that arrive during
+/// `time`, after `warm_up`.
 fn measured(
     near: &Namespace,
     far: &Namespace,
@@ -102,7 +104,7 @@ fn measured(
             let socket = UdpSocket::bind((NEAR, FIRST + flow as u16)).unwrap();
             socket.connect((FAR, SINK)).unwrap();
             socket.set_nonblocking(true).unwrap();
-            // Some packets: the leaf never runs empty, and the queue behind it never fills.
+            // A few packets: the leaf never runs empty, and the queue behind it never fills.
             setsockopt(&socket, SndBuf, &(16 * 1_024)).unwrap();
             socket
         };
@@ -158,7 +160,7 @@ fn weights(flows: usize) -> Vec<Weight> {
     [1.0, 2.0, 4.0].iter().cycle().take(flows).map(|weight| Weight::new(*weight).unwrap()).collect()
 }
 
-/// By how much the flow that is furthest from its part of all that arrived is off, and the root of the mean square.
+/// Returns the maximum deviation of a flow from its part of the total, and the root mean square.
 fn deviation(bytes: &[u64], weights: &[Weight]) -> (f64, f64) {
     let all: u64 = bytes.iter().sum();
     let total: f64 = weights.iter().map(|weight| weight.get()).sum();
@@ -195,7 +197,7 @@ fn what_idle_flows_leave_is_divided_by_weights_too() {
     let Some((near, far)) = pair() else { return };
     let weights = weights(64);
     let Some(_classes) = set_up(&near, Rate::from_mbit(40), &weights, true) else { return };
-    // Half of the link is assured to those who send; the other half they borrow, by turns.
+    // Half of the link is assured to the active flows; they borrow the other half, by quanta.
     let bytes = measured(&near, &far, 32, 1_000, 1, 8);
     let (most, mean) = deviation(&bytes, &weights[..32]);
     let rate = bytes.iter().sum::<u64>() as f64 * 8.0 / 8e6;
@@ -221,7 +223,7 @@ fn without_the_classifier_flows_do_not_have_their_weights() {
     assert!(most > 0.2, "{most}");
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test timed weights:: -- --ignored --show-output`
+/// Run by `cargo test -p apportion-kernel --features bpf --test timed weights:: -- --ignored --show-output`.
 #[test]
 #[ignore = "it takes 40 s, and its figures depend on the machine"]
 fn a_thousand_flows_have_their_weights_within_3_percent() {
