@@ -1,4 +1,5 @@
-//! Names the build by the sources that results depend on, so that a cache of results never mixes those of different sources.
+//! Derives a name of the build from the sources that results depend on, so that a cache never mixes results
+//! of different sources.
 
 use std::env;
 use std::fs;
@@ -6,11 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whose sources decide about the outcome of a simulation, beside this crate.
+/// The crates, besides this one, whose sources affect the outcome of a simulation.
 const CRATES: [&str; 4] = ["core", "scenario", "runtime", "sim"];
-/// Folders of sources that do, too.
+/// Other folders of sources that affect it.
 const FOLDERS: [&str; 1] = ["../report/src/rows"];
-/// What else does: rows and the comparison of perturbed copies, which are kept too, and the versions of libraries.
+/// Other files that affect it: rows and the comparison of perturbed copies, which the cache stores too, and
+/// the versions of libraries.
 const FILES: [&str; 7] = [
     "../report/src/due.rs",
     "../report/src/phase_sensitivity.rs",
@@ -23,7 +25,7 @@ const FILES: [&str; 7] = [
 
 fn main() -> io::Result<()> {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    // A published package of a version has one set of sources, and its neighbours are not next to it.
+    // A published version has a single set of sources, and the other crates are not next to it.
     let mut build = version.clone();
     if Path::new("../core/src").is_dir() {
         let mut files: Vec<PathBuf> = FILES.iter().map(PathBuf::from).filter(|file| file.is_file()).collect();
@@ -49,14 +51,15 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The commit that is built, with `+` if files were changed after it; empty outside of a repository.
+/// Returns the commit, with `+` if files were changed after it; empty outside of a repository.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output =
             Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
         String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
     };
-    // The log of HEAD grows with each commit and checkout. It is not there in a package, nor is this file part of its folder then.
+    // The log of HEAD grows with each commit and checkout. It is absent in a package, but then this file is
+    // not part of a repository either.
     let of_head = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]);
     let (Some(log), true) = (of_head, Path::new("../core/src").is_dir()) else { return String::new() };
     println!("cargo::rerun-if-changed={log}");
@@ -77,7 +80,7 @@ fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a, 64 bits.
+/// The 64-bit FNV-1a hash.
 fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

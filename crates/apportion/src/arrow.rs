@@ -1,4 +1,4 @@
-//! Tables as Arrow record batches: for data frames, Parquet, and programs in other languages.
+//! Conversion of tables to Arrow record batches, for data frames, Parquet, and programs in other languages.
 
 #![expect(clippy::disallowed_types, reason = "metadata of Arrow is a HashMap; here it has one entry")]
 
@@ -14,12 +14,12 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use crate::league::LeagueResults;
 use crate::results::Results;
 
-/// The key under which the metadata of a field has its unit.
+/// The metadata key of a field for its unit.
 const UNIT: &str = "unit";
 
 impl Results {
-    /// A table as one record batch. Columns have the names of the fields of the rows; the metadata of a column has
-    /// its unit, such as `Mb/s`, under `unit`; cells that were not measured are null.
+    /// Returns a table as one record batch. Columns have the names of the fields of the rows; the metadata of
+    /// a column contains its unit, such as `Mb/s`, under `unit`; cells that were not measured are null.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -45,10 +45,11 @@ impl Results {
 }
 
 impl LeagueResults {
-    /// All metrics of all cells as one record batch, with units and nulls as those of a [run](Results::record_batch).
+    /// Returns all metrics of all cells as one record batch, with units and nulls as for a
+    /// [run](Results::record_batch).
     ///
     /// # Errors
-    /// As of a run.
+    /// As for a run.
     pub fn record_batch(&self) -> Result<RecordBatch, ArrowError> {
         batch(self.rows().into_iter())
     }
@@ -64,7 +65,8 @@ fn batch<R: Row>(rows: impl Iterator<Item = R>) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(Arc::new(schema::<R>()), columns.into_iter().map(Builder::finish).collect())
 }
 
-/// The schema of a table: names, types, units under `unit` in the metadata of fields, and which cells may be null.
+/// Returns the schema of a table: names, types, units under `unit` in the metadata of fields, and which cells
+/// may be null.
 #[must_use]
 pub fn schema<R: Row>() -> Schema {
     Schema::new(R::COLUMNS.iter().map(field).collect::<Vec<_>>())
@@ -102,7 +104,7 @@ impl Builder {
         }
     }
 
-    /// Adds a cell; the type of its field determines both the column's kind and its own.
+    /// Appends a cell; the type of the row's field determines both the column's type and the cell's.
     fn append(&mut self, cell: Cell<'_>) {
         match (self, cell) {
             (Self::Text(column), Cell::Text(text)) => column.append_value(text),

@@ -1,27 +1,29 @@
 //! Bottlenecks that a scenario does not watch.
 //!
-//! A link limits the flows that cross it, with their data or their acknowledgements, if it is full and its queue rejects packets or never
-//! empties: that is where their rates are decided. A full link alone limits none: a source of 95 % of its rate that loses nothing gets
-//! all that it wants. What a link lets through is its rate, or that of its shaper if that is lower.
+//! A link limits the flows that cross it, with their data or their ACKs, if it is full and its queue rejects
+//! packets or never empties. Full utilisation alone does not limit a flow: a source at 95 % of the rate
+//! without loss gets all that it needs. The capacity of a link is its rate, or the rate of its shaper if that
+//! is lower.
 
 use apportion_report::link_use::{FULL, LinkUse};
 use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
-/// By how much a link must be fuller than one that is watched: less is chance.
+/// The minimum difference in utilisation between a hidden bottleneck and a watched link; smaller differences
+/// are random.
 const MARGIN: f64 = 0.02;
-/// Use from which a link is never idle, so that packets wait all the time: for TCP whose window ends before the buffer does, or while a
-/// large buffer fills.
+/// Utilisation from which a link is never idle, so that packets always wait: for TCP with a window limit
+/// below the size of the buffer, or while a large buffer fills.
 const NEVER_IDLE: f64 = 0.99;
 
-/// A link that limits a flow and is not watched, while no link that the flow crosses limits it as much and is watched.
+/// A link that limits a flow and is not watched, while no watched link of the flow limits it as much.
 #[derive(Clone, Debug)]
 pub(crate) struct Hidden<'a> {
     pub(crate) link: &'a Link,
-    /// How much of what the link lets through it carried, 0 to 1, as a mean over replications.
+    /// Utilisation of the link's capacity, 0 to 1, averaged over replications.
     pub(crate) used: f64,
-    /// The first flow that it limits.
+    /// The first flow that the link limits.
     pub(crate) flow: &'a Flow,
-    /// The fullest watched link that this flow crosses.
+    /// The watched link on the path of this flow with the highest utilisation.
     pub(crate) watched: Option<Watched<'a>>,
 }
 
@@ -29,13 +31,13 @@ pub(crate) struct Hidden<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched<'a> {
     pub(crate) link: &'a Link,
-    /// As of [`Hidden`].
+    /// Utilisation, as in [`Hidden`].
     pub(crate) used: f64,
-    /// Whether it limits flows too.
+    /// Whether the link limits flows too.
     pub(crate) limits: bool,
 }
 
-/// The hidden bottlenecks, the fullest first.
+/// Returns the hidden bottlenecks, sorted by descending utilisation.
 pub(crate) fn hidden<'a>(scenario: &'a Scenario, uses: &[LinkUse]) -> Vec<Hidden<'a>> {
     let mut by_link: Vec<Option<Load>> = vec![None; scenario.links.len()];
     for of in uses {
@@ -50,7 +52,7 @@ pub(crate) fn hidden<'a>(scenario: &'a Scenario, uses: &[LinkUse]) -> Vec<Hidden
     }
     let mut found: Vec<Option<Hidden<'a>>> = vec![None; scenario.links.len()];
     for flow in &scenario.flows {
-        // Of several paths of equal cost those of the first replication.
+        // If several paths have equal cost, the path of the first replication is used.
         let routes = [&flow.path, &flow.back].map(|path| scenario.route(flow, path, 0, scenario.seed));
         let way = || routes.iter().flat_map(|route| route.iter()).flat_map(|id| scenario.choices(flow, id));
         let way = || way().map(|id| id.index());
@@ -75,7 +77,7 @@ pub(crate) fn hidden<'a>(scenario: &'a Scenario, uses: &[LinkUse]) -> Vec<Hidden
     found
 }
 
-/// What a link carried.
+/// The utilisation of a link.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     watched: bool,
@@ -86,13 +88,13 @@ struct Load {
 impl Load {
     fn of(scenario: &Scenario, at: usize, of: &LinkUse) -> Self {
         let shaper = scenario.links[at].queue.shaper.as_ref().map(|shaper| shaper.rate);
-        // One that changes counts with its highest rate.
+        // A shaper whose rate changes counts with its maximum rate.
         let changed = scenario.changes.iter().filter_map(|change| match &change.to {
             Setting::LinkQueue(LinkId(link), queue) if *link as usize == at => Some(queue.shaper.as_ref()),
             _ => None,
         });
         let shapers = changed.map(|shaper| shaper.map(|shaper| shaper.rate)).chain([shaper]);
-        // `None` is no limit.
+        // `None` means no limit.
         let lets_through = shapers.map(|rate| rate.map_or(of.rate, |rate| rate.min(of.rate))).max();
         let share = lets_through.map_or(1.0, |rate| rate.as_bit() as f64 / of.rate.as_bit().max(1) as f64);
         let used = if share > 0.0 { of.utilisation / share } else { 0.0 };
@@ -112,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// Two flows: `own` over the links `a` and `b`, `shared` over `b` and `c`; acknowledgements come back over links of their own.
+    /// Two flows: `own` over the links `a` and `b`, `shared` over `b` and `c`; ACKs return over separate
+    /// links.
     fn scenario(b: &str) -> Scenario {
         let text = format!(
             "seed = 1\nstop = \"1s\"\n\
@@ -125,8 +128,8 @@ mod tests {
         suite.unwrap().points.remove(0).scenario
     }
 
-    /// The hidden links with the flow and the fullest watched link, of links by name: whether each is watched, its utilisation, and whether
-    /// it rejects packets.
+    /// Returns the hidden links, each with the flow and the watched link of highest utilisation. Links are
+    /// given by name, whether watched, utilisation, and whether packets are rejected.
     fn found(scenario: &Scenario, uses: &[(&str, bool, f64, bool)]) -> Vec<[String; 3]> {
         let uses = uses.iter().map(|&(link, watched, utilisation, rejects)| LinkUse {
             link: link.to_owned(),
@@ -159,11 +162,11 @@ mod tests {
         let a = ("a", false, 0.95, true);
         assert!(found(&it, &[a, ("b", true, 0.94, true)]).is_empty());
         assert_eq!(found(&it, &[a, ("b", true, 0.92, true)]), named);
-        // That is full and loses nothing: it is no bottleneck.
+        // The watched link is full and loses nothing: it is no bottleneck.
         assert_eq!(found(&it, &[a, ("b", true, 0.98, false)]), named);
-        // That is of another flow.
+        // The watched link belongs to another flow.
         assert_eq!(found(&it, &[a, ("c", true, 1.0, true)]), [own]);
-        // One that both cross is hidden to the flow that has no other.
+        // A link that both cross is hidden to the flow without a watched link.
         let both = ["b", "own", ""].map(str::to_owned);
         assert_eq!(found(&it, &[("b", false, 0.99, true), ("c", true, 1.0, true)]), [both]);
     }

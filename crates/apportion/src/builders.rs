@@ -1,6 +1,7 @@
-//! The builder methods that a run, a league and a reproduction have in common, each with the documentation of its type.
+//! The builder methods that a run, a league and a reproduction share, each with the documentation of its
+//! type.
 
-/// Methods that set the fields of the same names: `builders! { Run: /// … seeds, /// … jobs }`.
+/// Defines methods that set the fields of the same names: `builders! { Run: /// … seeds, /// … jobs }`.
 macro_rules! builders {
     ($type:ident: $($(#[$doc:meta])* $option:ident),+ $(,)?) => {
         impl<'a> $type<'a> {

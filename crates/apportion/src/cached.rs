@@ -1,4 +1,4 @@
-//! Simulations that were run before, and those that are run now, in a [`Cache`].
+//! Simulations from earlier runs and from the present one, in a [`Cache`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,24 +13,24 @@ use crate::cache::{Cache, CacheError, Key};
 use crate::scenario::Scenario;
 use crate::simulations::Simulations;
 
-/// Which simulation of a point.
+/// The identity of a simulation within a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Which {
-    /// Of the replication.
+    /// The seed of the replication.
     pub seed: u64,
-    /// The replication's number, if this is its [perturbed copy](crate::Run::phase_check), and the seed of the scenario, from which its moves
-    /// are drawn.
+    /// For a [perturbed copy](crate::Run::phase_check): the number of the replication, and the seed of the
+    /// scenario, from which the perturbations are drawn.
     pub copy_of: Option<(u64, u64)>,
 }
 
-/// What one simulation measured, as it is kept.
+/// The measurements of one simulation, as they are stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Measurement {
-    /// Of a replication.
+    /// The outcome of a replication.
     Outcome(Box<Outcome>),
-    /// The same as rows of tables, which take less room: of a run that does not hold outcomes.
+    /// The replication as rows of tables, which are smaller, for runs that do not retain outcomes.
     Rows(Box<ReplicationRows>),
-    /// Of a perturbed copy.
+    /// The measurements of a perturbed copy.
     Copy(PerturbedCopy),
 }
 
@@ -41,17 +41,18 @@ pub(crate) struct Entry<E> {
     pub ended: E,
 }
 
-/// The part of a cache that belongs to some simulations.
+/// The part of a cache that belongs to a run's simulations.
 pub(crate) struct Cached<'a> {
-    /// None: nothing is read and nothing kept.
+    /// None: nothing is read or stored.
     cache: Option<&'a Cache>,
-    /// Of each point; of disciplines that a program has registered nothing is known, so points with them have none.
+    /// The key of each point; none for points with disciplines that a program has registered, whose code is
+    /// not part of the hash.
     keys: Vec<Option<&'a Key>>,
-    /// Points of which something was kept.
+    /// Whether something was stored for each point.
     is_kept: Vec<AtomicBool>,
-    /// Points of which there was nothing when they were read.
+    /// Whether each point was absent from the cache when it was read.
     is_new: Vec<AtomicBool>,
-    /// The first failure to write.
+    /// The first write error.
     failure: Mutex<Option<CacheError>>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Cached<'a> {
         Self { cache, keys, is_kept, is_new, failure: Mutex::new(None) }
     }
 
-    /// What there is of these simulations of a point that can be used, in their order.
+    /// Returns the stored results of these simulations of a point that can be used, in order.
     pub fn read(
         &self,
         point: usize,
@@ -76,7 +77,8 @@ impl<'a> Cached<'a> {
     ) -> Vec<Option<Measurement>> {
         let mut found = vec![None; all.len()];
         let Some((cache, key)) = self.of(point) else { return found };
-        // The many replications of a point come in parts: what was not there at first is what this run keeps.
+        // The replications of a long run come in batches: a point that was absent at first now has only this
+        // run's own results.
         if !self.is_new[point].load(Ordering::Relaxed) {
             let places: BTreeMap<Which, usize> = all.iter().copied().zip(0..).collect();
             let mut is_new = true;
@@ -91,7 +93,7 @@ impl<'a> Cached<'a> {
         found
     }
 
-    /// Keeps a simulation that has ended. A failure does not disturb the run.
+    /// Stores a finished simulation. An error does not disturb the run.
     pub fn keep(&self, point: usize, which: Which, ended: &Measurement) {
         if let Some((cache, key)) = self.of(point) {
             match cache.append(key, &Entry { which, ended }) {
@@ -101,7 +103,8 @@ impl<'a> Cached<'a> {
         }
     }
 
-    /// Makes what was kept small, and the cache no larger than `most` bytes. The first failure, if there was one.
+    /// Compacts the stored results, and prunes the cache to at most `most` bytes. Returns the first error, if
+    /// any.
     pub fn finish(self, most: u64) -> Option<CacheError> {
         let kept = (0..self.keys.len()).filter(|&point| self.is_kept[point].load(Ordering::Relaxed));
         let kept: Vec<(&Cache, &Key)> = kept.filter_map(|point| self.of(point)).collect();
@@ -116,7 +119,7 @@ impl<'a> Cached<'a> {
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cache and the key of a point, where it is cached.
+    /// Returns the cache and the key of a point, if it is cached.
     fn of(&self, point: usize) -> Option<(&'a Cache, &'a Key)> {
         self.cache.zip(self.keys.get(point).copied().flatten())
     }

@@ -1,4 +1,4 @@
-//! Stopping a run from outside, and following it.
+//! Cancellation and progress of a run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion_core::units::{Span, Time};
 
-/// A token that stops runs. Clones are the same token: keep one, give the other to a run.
+/// A token that cancels runs. Clones share the same state: keep one, give the other to a run.
 ///
-/// A cancelled run ends at once with what is finished; a simulation of which nothing is, with what its first replication measured until then.
+/// A cancelled run ends at once with the finished replications. If a point has none, it has the measurements
+/// of its first replication up to the cancellation.
 ///
 /// ```
 /// let cancel = apportion::Cancel::new();
@@ -26,12 +27,12 @@ impl Cancel {
         Self::default()
     }
 
-    /// Cancels all runs that hold this token. It only sets a flag, so a signal handler may call it.
+    /// Cancels all runs that hold this token. The call only sets a flag, so a signal handler may make it.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was cancelled.
+    /// Whether the token was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -42,8 +43,8 @@ impl Cancel {
     }
 }
 
-/// Where the first replication of points was cut, since the run was cancelled when none had ended: in simulated time, by the point. It
-/// is measured up to there unless that is before the measured part.
+/// The simulated time, by point, at which the first replication was cut because the run was cancelled before
+/// any replication had ended. It is measured up to this time unless the measured part had not begun.
 #[derive(Debug, Default)]
 pub(crate) struct Cuts(Mutex<BTreeMap<usize, Time>>);
 
@@ -57,27 +58,28 @@ impl Cuts {
     }
 }
 
-/// How many simulations, or runs of the lab, have ended: replications and their [perturbed copies](crate::Run::phase_check).
+/// The number of finished simulations, or runs of the lab: replications and their [perturbed
+/// copies](crate::Run::phase_check).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Those that have ended, over all points, and those that were there before.
+    /// Number of finished simulations over all points, including those from the cache.
     pub done: usize,
-    /// Those that were there before, in the [cache](crate::Run::cache).
+    /// Number of simulations taken from the [cache](crate::Run::cache).
     pub reused: usize,
-    /// Those of the whole run, over all points.
+    /// Number of all simulations of the run, over all points.
     pub total: usize,
-    /// What is done of those that have begun and not ended, as a number of simulations: 0.5 of one that is halfway through its simulated
-    /// time.
+    /// The completed fraction of running simulations, as a number of simulations: 0.5 for one that is halfway
+    /// through its simulated time.
     pub partly: f64,
 }
 
 impl Progress {
-    /// Of so many, none has ended.
+    /// Returns the progress of a run of `total` simulations that has just begun.
     pub(crate) const fn none_of(total: usize) -> Self {
         Self { done: 0, reused: 0, total, partly: 0.0 }
     }
 
-    /// The part of the whole run that is done, 0 to 1.
+    /// Returns the completed fraction of the whole run, 0 to 1.
     #[must_use]
     pub fn part(&self) -> f64 {
         if self.total == 0 { 1.0 } else { ((self.done as f64 + self.partly) / self.total as f64).min(1.0) }
@@ -87,14 +89,15 @@ impl Progress {
 /// A callback for progress.
 pub(crate) type OnProgress<'a> = Box<dyn Fn(Progress) + Send + Sync + 'a>;
 
-/// Counts them and reports each, and now and then how far those are that run.
+/// Counts finished simulations and reports each one, and occasionally the progress of the running ones.
 pub(crate) struct Counter<'a> {
     report: Option<&'a OnProgress<'a>>,
-    /// And the part of which was reported.
+    /// The progress, and the fraction last reported.
     progress: Mutex<(Progress, f64)>,
 }
 
-/// Part of the whole run after which there is another report. Chosen: a bar moves, and a terminal is not flooded.
+/// The fraction of the whole run between reports. Chosen: a progress bar moves, and a terminal is not
+/// flooded.
 const STEP: f64 = 1e-3;
 
 impl<'a> Counter<'a> {
@@ -102,7 +105,7 @@ impl<'a> Counter<'a> {
         Self { report, progress: Mutex::new((Progress::none_of(total), 0.0)) }
     }
 
-    /// So many were there before.
+    /// Counts `count` simulations from the cache.
     pub(crate) fn reuse(&self, count: usize) {
         if count > 0 {
             self.change(|progress| {
@@ -112,7 +115,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// One more has ended, of which so much was counted as [partly](Progress::partly) done.
+    /// Counts a finished simulation, `partly` of which was counted as [partly](Progress::partly) done.
     pub(crate) fn step(&self, partly: f64) {
         self.change(|progress| {
             progress.done += 1;
@@ -120,7 +123,7 @@ impl<'a> Counter<'a> {
         });
     }
 
-    /// So much more of one is done.
+    /// Counts further progress of a running simulation.
     pub(crate) fn advance(&self, more: f64) {
         let mut guard = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let (progress, reported) = &mut *guard;
@@ -131,12 +134,12 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Whether none has ended so far.
+    /// Whether no simulation has ended so far.
     pub(crate) fn is_at_none(&self) -> bool {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).0.done == 0
     }
 
-    /// How many were there before, so far.
+    /// Returns the number of simulations from the cache so far.
     pub(crate) fn reused(&self) -> usize {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).0.reused
     }
@@ -153,12 +156,12 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// How far one simulation is.
+/// The progress of one simulation.
 pub(crate) struct Course<'a> {
     counter: &'a Counter<'a>,
-    /// Its simulated time.
+    /// The duration of the simulation, in simulated time.
     length: Span,
-    /// Nanoseconds.
+    /// The simulated time reached, in nanoseconds.
     reached: AtomicU64,
 }
 
@@ -171,13 +174,13 @@ impl<'a> Course<'a> {
         nanos as f64 / self.length.as_nanos().max(1) as f64
     }
 
-    /// Its simulated time is that far.
+    /// Records that the simulation has reached `now`.
     pub(crate) fn reach(&self, now: Time) {
         let before = self.reached.swap(now.as_nanos(), Ordering::Relaxed);
         self.counter.advance(self.part(now.as_nanos().saturating_sub(before)));
     }
 
-    /// It has ended.
+    /// Records that the simulation has ended.
     pub(crate) fn end(&self) {
         self.counter.step(self.part(self.reached.load(Ordering::Relaxed)));
     }

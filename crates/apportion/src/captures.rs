@@ -10,10 +10,10 @@ use apportion_sim::capture::LinkCapture;
 
 use crate::RunError;
 
-/// Capture files of a run, in a folder that appears with its results.
+/// The capture files of a run, in a folder that appears with its results.
 pub(crate) struct Captures {
     folder: PathBuf,
-    /// Names of files that were opened.
+    /// The names of the files that were opened.
     names: Mutex<Vec<String>>,
     /// The first file that could not be opened.
     failed: Mutex<Option<RunError>>,
@@ -24,7 +24,7 @@ impl Captures {
         Self { folder, names: Mutex::default(), failed: Mutex::default() }
     }
 
-    /// The first file that could not be opened, if one could not.
+    /// Returns the error of the first file that could not be opened, if any.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -38,8 +38,8 @@ impl Captures {
         File::create(self.folder.join(name))
     }
 
-    /// Opens the captures of one point by the index of a link: `bottleneck.pcap`, or `2-bottleneck.pcap` for the
-    /// second of several points.
+    /// Returns a function that opens the captures of one point by the index of a link: `bottleneck.pcap`, or
+    /// `2-bottleneck.pcap` for the second of several points.
     pub(crate) fn opener(
         &self,
         at: usize,

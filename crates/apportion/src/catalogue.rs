@@ -1,5 +1,5 @@
-//! Names for scenarios, as data and as text: disciplines, markers, TCP profiles and algorithms, sources,
-//! topologies; and the experiments of papers.
+//! The catalogue of names for scenarios, as data and as text: disciplines, markers, TCP profiles and
+//! algorithms, sources, topologies; and the experiments of papers.
 //!
 //! ```
 //! use apportion::catalogue::{self, Section};
@@ -25,26 +25,26 @@ pub use apportion_scenario::describe::{reference, schema};
 /// A group of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// Schedulers, buffer policies, whole systems, shapers and the isolation of hosts: what `queue` names.
+    /// Values of `queue`: schedulers, buffer policies, whole systems, shapers and the isolation of hosts.
     Disciplines,
-    /// What `mark` and `exchange` name.
+    /// Values of `mark` and `exchange`.
     Markers,
-    /// TCP profiles and algorithms, and QUIC: what `tcp` and `quic` name.
+    /// Values of `tcp` and `quic`: TCP profiles and algorithms, and QUIC.
     Tcp,
-    /// What `source` names.
+    /// Values of `source`.
     Sources,
-    /// What `topology` names.
+    /// Values of `topology`.
     Topologies,
 }
 
 /// A titled list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
-    /// The group that it belongs to; the lists of transports share one.
+    /// The section of the list; the lists of transports share one.
     pub section: Section,
-    /// Its title, such as `Disciplines`.
+    /// The title of the list, such as `Disciplines`.
     pub title: &'static str,
-    /// In the order of the catalogue.
+    /// The names, in the order of the catalogue.
     pub entries: Vec<Name>,
 }
 
@@ -53,13 +53,13 @@ pub struct List {
 pub struct Name {
     /// The name.
     pub name: String,
-    /// What it is, such as `scheduler` or `buffer policy`; empty where the section says it.
+    /// The kind of the entry, such as `scheduler` or `buffer policy`; empty where the section implies it.
     pub role: &'static str,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub summary: String,
 }
 
-/// Everything that scenarios can name whose queues are of `catalog`.
+/// Returns all names that scenarios with the queues of `catalog` can use.
 #[must_use]
 pub fn list(catalog: &Catalog) -> Vec<List> {
     let name =
@@ -115,10 +115,10 @@ pub struct UnknownName {
     guess: String,
 }
 
-/// Everything called `name`, as text: what it is, where it comes from, how to write it, its parameters.
+/// Returns the description of everything called `name` as text: definition, source, usage and parameters.
 ///
 /// # Errors
-/// If nothing has this name, with the nearest one that something has.
+/// If nothing has this name, with the nearest existing one.
 pub fn explain(catalog: &Catalog, name: &str) -> Result<String, UnknownName> {
     let mut parts: Vec<String> =
         catalog.all().filter(|entry| entry.name == name).map(|entry| discipline(catalog, entry)).collect();
@@ -187,9 +187,9 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
     out
 }
 
-/// The parameters of `entry` as a table, and what they do.
+/// Formats the parameters of `entry` as a table with their descriptions.
 fn parameters(entry: &Entry) -> String {
-    // The paper's values have a column where one of them is not the default.
+    // The paper's values have a column if one of them differs from the default.
     let values =
         |param: &Param| [Preset::Default, Preset::Paper].map(|preset| param.preset(preset).unwrap_or("-"));
     let differs = entry.params.iter().any(|param| values(param)[0] != values(param)[1]);
@@ -213,8 +213,8 @@ fn parameters(entry: &Entry) -> String {
     format!("\n{}\n{}", table(&rows), table(&docs))
 }
 
-/// A scheduler to show `policy` with: for one that divides the buffer among flows, the first whose own policy
-/// does so too, else the first.
+/// Returns a scheduler for an example of `policy`: for a policy that divides the buffer among flows, the
+/// first scheduler whose own policy does so too, otherwise the first one.
 fn scheduler_for(catalog: &Catalog, policy: &Entry) -> &'static str {
     let divides = |entry: &Entry| entry.param("thresholds").is_some();
     let has_queues = |entry: &Entry| {
@@ -243,7 +243,7 @@ fn tcp_parameters(profile: &str) -> String {
     )
 }
 
-/// The congestion controls of this project, and those registered.
+/// Returns the congestion controls of this project, and the registered ones.
 fn algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static ControlEntry> {
     ALGORITHMS.iter().chain(catalog.controls())
 }
@@ -262,7 +262,7 @@ fn algorithm(entry: &ControlEntry) -> String {
     )
 }
 
-/// What `quic` of a flow selects, and its name.
+/// The key `quic` of a flow, and the name of its entry.
 const QUIC: &str = "quic";
 const QUIC_SUMMARY: &str = "QUIC: packet numbers that never repeat, ACK frames with ranges, loss detection of RFC 9002, one stream; UDP for queues. Simulator \
                             only.";
@@ -272,7 +272,7 @@ fn quic() -> String {
     let mut rows = vec![["parameter", "default", "meaning", "value", "from"].map(str::to_owned).to_vec()];
     rows.extend(QuicParams::PARAMS.iter().map(|param| {
         let value = params.get(param.name).unwrap_or_default();
-        // Those of TCP are too many.
+        // TCP has too many algorithms to list here.
         let kind = if param.name == "algorithm" {
             quic::words().collect::<Vec<_>>().join(", ")
         } else {
@@ -288,7 +288,7 @@ fn quic() -> String {
 }
 
 fn keys(one: &Variant, key: &str) -> String {
-    // Of a `file` and a `mean`, or `sizes` and a `mean_size`, one must be set, and all are optional.
+    // One of `file` and `mean`, or of `sizes` and `mean_size`, must be set, and all are optional.
     let either = [("video", "mean"), ("short_flows", "mean_size")];
     let must_be_set = |key: &&Param| key.is_required() || either.contains(&(one.name, key.name));
     let required = one.params.iter().filter(must_be_set);
@@ -309,7 +309,7 @@ fn keys(one: &Variant, key: &str) -> String {
     out
 }
 
-/// Text in columns, each as wide as its widest cell.
+/// Formats text in columns, each as wide as its widest cell.
 #[must_use]
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

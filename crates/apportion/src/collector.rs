@@ -1,4 +1,4 @@
-//! What a run has measured so far: replications as they come, in the store and in memory.
+//! The results of a run so far: replications as they arrive, in the store and in memory.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ use crate::scenario::Scenario;
 use crate::simulations::ending;
 use crate::warnings;
 
-/// Collects the replications of a run, which come by point, then by seed, each followed by its perturbed copy.
+/// Collects the replications of a run, which arrive by point, then by seed, each followed by its perturbed
+/// copy.
 pub(crate) struct Collector<'a> {
     scenario: &'a Scenario,
     points: Vec<PointResults>,
-    /// Of each point.
+    /// The summary of each point.
     summaries: Vec<PointSummary>,
-    /// Of each point's replications.
+    /// The perturbed copies of each point's replications.
     copies: Option<Vec<Vec<Option<PerturbedCopy>>>>,
     writer: Option<Writer>,
     retain: Retain,
@@ -49,12 +50,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether no replication was cancelled so far.
+    /// Whether no replication has been cancelled so far.
     pub(crate) const fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The next replication of the point with this number; none if it was cancelled. `cut_at`: when the point's only one was.
+    /// Adds the next replication of the point with this number; none if it was cancelled. `cut_at`: the time
+    /// at which the point's only replication was cut.
     pub(crate) fn add(
         &mut self,
         at: usize,
@@ -90,14 +92,14 @@ impl<'a> Collector<'a> {
         self.summaries[at].add(&rows);
         self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&rows))?;
         if self.retain == Retain::Rows {
-            // The summary has it.
+            // The summary holds the sample.
             rows.forget_sample();
             point.rows.push(*rows);
         }
         Ok(())
     }
 
-    /// The perturbed copy of the last replication; none if it was cancelled.
+    /// Adds the perturbed copy of the last replication; none if it was cancelled.
     pub(crate) fn add_copy(&mut self, at: usize, copy: Option<Measurement>) {
         let copy = match copy {
             Some(Measurement::Copy(copy)) => Some(copy),
@@ -109,7 +111,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What was measured, and the store that is left to be [finished](Writer::finish).
+    /// Returns the results, and the store that remains to be [finished](Writer::finish).
     pub(crate) fn finish(self, seeds: Vec<u64>) -> (apportion_report::RunResults, Option<Writer>) {
         let both = self.points.into_iter().zip(self.summaries);
         let mut points: Vec<PointResults> = both.map(|(point, summary)| point.summarised(summary)).collect();
@@ -123,12 +125,12 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// The points of a scenario of which nothing was measured yet.
+/// Returns the points of a scenario without measurements.
 pub(crate) fn blank(scenario: &Scenario) -> Vec<PointResults> {
     scenario.points().iter().map(blank_point).collect()
 }
 
-/// One of them.
+/// Returns a point without measurements.
 pub(crate) fn blank_point(point: &Point) -> PointResults {
     let flow = |flow: &model::Flow| FlowInfo {
         name: flow.name.clone(),
@@ -141,9 +143,9 @@ pub(crate) fn blank_point(point: &Point) -> PointResults {
     PointResults::new(point.label.clone(), point.settings.clone(), from, sample, flows)
 }
 
-/// What the queues of links hold at the start, by the names of the links.
+/// Returns the initial buffer sizes of links, by the names of the links.
 fn buffers(scenario: &model::Scenario) -> BTreeMap<String, String> {
-    /// Chosen: with more links a report shows the watched ones alone.
+    /// Chosen: with more links a report shows only the watched ones.
     const MOST: usize = 1_000;
     let links = scenario.links.iter().filter(|link| link.watched || scenario.links.len() <= MOST);
     links.filter_map(|link| Some((link.name.clone(), link.queue.limit_at(link.rate)?.to_string()))).collect()

@@ -1,4 +1,4 @@
-//! Events of a run as calls while it goes on: drops, marks and samples.
+//! Events of a run, reported by callbacks while it runs: drops, marks and samples.
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
@@ -18,15 +18,15 @@ pub struct Dropped<'a> {
     pub point: &'a str,
     /// The seed of the replication.
     pub seed: u64,
-    /// When, from the start of the run.
+    /// The time since the start of the run.
     pub at: Time,
     /// The name of the link.
     pub link: &'a str,
-    /// The name of its flow; none for a message between routers.
+    /// The name of the flow; none for a routing protocol message.
     pub flow: Option<&'a str>,
-    /// Its size on the wire.
+    /// The size of the packet on the wire.
     pub size: Bytes,
-    /// Why the discipline dropped it; none if the wire lost it.
+    /// The discipline's reason for the drop; none if the wire lost the packet.
     pub reason: Option<DropReason>,
 }
 
@@ -38,18 +38,19 @@ pub struct Marked<'a> {
     pub point: &'a str,
     /// The seed of the replication.
     pub seed: u64,
-    /// When, from the start of the run.
+    /// The time since the start of the run.
     pub at: Time,
     /// The name of the link.
     pub link: &'a str,
-    /// The name of its flow; none for a message between routers.
+    /// The name of the flow; none for a routing protocol message.
     pub flow: Option<&'a str>,
-    /// Its size on the wire.
+    /// The size of the packet on the wire.
     pub size: Bytes,
 }
 
-/// A sample interval, the key `sample` of the scenario, has ended: what the table [`series`](crate::Results::series) has of it. What
-/// flows were due is known at the end of the run.
+/// The end of a sample interval (the key `sample` of the scenario), with the values that the table
+/// [`series`](crate::Results::series) has for it, except for the rates due to flows, which are known only at
+/// the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sampled<'a> {
@@ -57,9 +58,9 @@ pub struct Sampled<'a> {
     pub point: &'a str,
     /// The seed of the replication.
     pub seed: u64,
-    /// When, from the start of the run.
+    /// The time since the start of the run.
     pub at: Time,
-    /// All flows, in the order of the scenario; none if they are too many for the table.
+    /// All flows, in the order of the scenario; empty if they are too many for the table.
     pub flows: &'a [FlowSample<'a>],
     /// The watched links, in the order of the scenario.
     pub links: &'a [LinkSample<'a>],
@@ -71,9 +72,9 @@ pub struct Sampled<'a> {
 pub struct FlowSample<'a> {
     /// The flow.
     pub name: &'a str,
-    /// What reached its sink over the interval.
+    /// The rate of the data that reached the sink during the interval.
     pub throughput: Rate,
-    /// The state of its TCP at the end of the interval; none for UDP, and for flows of several connections.
+    /// The state of TCP at the end of the interval; none for UDP, and for flows with several connections.
     pub tcp: Option<TcpSample>,
 }
 
@@ -83,19 +84,20 @@ pub struct FlowSample<'a> {
 pub struct LinkSample<'a> {
     /// The link.
     pub name: &'a str,
-    /// What it transmitted over the interval.
+    /// The rate transmitted during the interval.
     pub throughput: Rate,
-    /// What it could have transmitted over the interval: its mean rate, changes included.
+    /// The mean capacity during the interval, including changes.
     pub rate: Rate,
-    /// What waits at the end of the interval.
+    /// The backlog at the end of the interval.
     pub backlog: Packets,
-    /// The mean time in the queue of packets transmitted in the interval; none if there were none.
+    /// The mean sojourn time of packets transmitted in the interval; none if there were none.
     pub queue_delay: Option<Span>,
-    /// Packets that its discipline dropped in the interval, by reason in the order of [`DropReason::ALL`].
+    /// Number of packets dropped by the discipline in the interval, by reason in the order of
+    /// [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets that its wire lost in the interval.
+    /// Number of packets lost on the wire in the interval.
     pub lost: u64,
-    /// Packets that its discipline marked in the interval.
+    /// Number of packets marked by the discipline in the interval.
     pub marked: u64,
 }
 
@@ -118,7 +120,7 @@ impl Events<'_> {
         self.on_drop.is_none() && self.on_mark.is_none() && self.on_sample.is_none() && !self.are_watched()
     }
 
-    /// Whether a page shows them.
+    /// Whether a page shows the run.
     pub(crate) const fn are_watched(&self) -> bool {
         #[cfg(all(feature = "live", target_os = "linux"))]
         return self.watch.is_some();
@@ -126,7 +128,7 @@ impl Events<'_> {
         false
     }
 
-    /// A run of so many replications begins.
+    /// Notes that a run of `_replications` replications begins.
     pub(crate) fn begin(&self, _title: &str, _replications: usize) {
         #[cfg(all(feature = "live", target_os = "linux"))]
         if let Some(watch) = self.watch {
@@ -134,7 +136,7 @@ impl Events<'_> {
         }
     }
 
-    /// One more is done.
+    /// Notes that a replication has ended.
     pub(crate) fn step(&self) {
         #[cfg(all(feature = "live", target_os = "linux"))]
         if let Some(watch) = self.watch {
@@ -142,7 +144,7 @@ impl Events<'_> {
         }
     }
 
-    /// It is over.
+    /// Notes that the run has ended.
     pub(crate) fn end(&self, _is_complete: bool) {
         #[cfg(all(feature = "live", target_os = "linux"))]
         if let Some(watch) = self.watch {
@@ -171,7 +173,7 @@ impl<'a> Observing<'a> {
         }
     }
 
-    /// The replication is over.
+    /// Notes that the replication has ended.
     pub fn end(&self, _is_complete: bool) {
         #[cfg(all(feature = "live", target_os = "linux"))]
         if let Some(follower) = &self.follower {
@@ -235,7 +237,7 @@ impl Observer for Observing<'_> {
     }
 }
 
-/// The mean rate at which `bytes` passed within `interval`.
+/// Returns the mean rate of `bytes` over `interval`.
 fn rate(bytes: Bytes, interval: Span) -> Rate {
     Rate::from_bit((1e6 * apportion_report::mbps(bytes, interval)).round() as u64)
 }

@@ -1,9 +1,9 @@
-//! The example scenarios, so that programs have them without a checkout. `scenarios` next to `src` is a link to the
-//! folder of the project, whose files a package then holds.
+//! The example scenarios, so that programs have them without a checkout. `scenarios` next to `src` is a link
+//! to the project's folder, whose files are included in a package.
 
 macro_rules! examples {
     ($($name:literal)*) => {
-        /// Names of the examples with the texts of their files, sorted by name.
+        /// The names of the examples with the texts of their files, sorted by name.
         const EXAMPLES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../scenarios/", $name, ".toml")))),*];
     };
@@ -16,7 +16,7 @@ examples! {
     "video-calls" "video-vs-bulk" "web" "wifi"
 }
 
-/// The example scenarios: names with texts, sorted by name. `apportion run NAME` and
+/// Returns the example scenarios, as names and texts, sorted by name. `apportion run NAME` and
 /// [`ScenarioBuilder::example`](crate::ScenarioBuilder::example) run them.
 ///
 /// ```

@@ -1,7 +1,7 @@
-//! A gateway between two network interfaces, and requests to one that runs.
+//! A gateway between two network interfaces, and requests to a running one.
 //!
-//! Configuration files are described in `docs/gateway.md`. A gateway needs the capabilities `CAP_NET_ADMIN` and
-//! `CAP_NET_RAW`; it logs by the crate `tracing`, to the subscriber that the caller sets.
+//! `docs/gateway.md` describes configuration files. A gateway needs the capabilities `CAP_NET_ADMIN` and
+//! `CAP_NET_RAW`; it logs through the crate `tracing`, to the subscriber that the caller sets.
 //!
 //! ```no_run
 //! let gateway = apportion::gateway::Gateway::new("scenarios/gateway/home.toml");
@@ -27,47 +27,49 @@ use apportion_live::gateway::offloads::restore;
 /// The folder of the control sockets of gateways that the system starts.
 const SYSTEM_FOLDER: &str = "/run/apportion";
 
-/// Why a gateway did not start or ended, or a request to one failed.
+/// The reason why a gateway did not start or ended, or a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// The configuration or the interfaces are wrong, or the running gateway refused: one problem a line.
+    /// The configuration or the interfaces are wrong, or the running gateway refused a request: one problem
+    /// per line.
     #[error("{0}")]
     Refused(String),
-    /// No gateway of this title answers; first what is wrong with its file, if something is.
+    /// No gateway with this title answers; starts with the problems of its file, if any.
     #[error("{0}")]
     Unreachable(String),
     /// The gateway failed to start or stopped with an error.
     #[error("{}", .0.to_string().trim_end())]
     Failed(Box<live::GatewayError>),
-    /// One in the kernel failed to start or stopped with an error.
+    /// A gateway in the kernel failed to start or stopped with an error.
     #[cfg(feature = "bpf")]
     #[error("{}", .0.to_string().trim_end())]
     FailedInKernel(Box<apportion_kernel::gateway::GatewayError>),
 }
 
-/// Why a build without the feature does nothing with [`Backend::Kernel`].
+/// The error of a build without the feature for [`Backend::Kernel`].
 #[cfg(not(feature = "bpf"))]
 pub(crate) const NO_KERNEL: &str = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
                                     user-space backend";
 
-/// What moves the packets of a gateway, or carries out the queues of a [lab](crate::lab).
+/// The part of the system that moves the packets of a gateway, or implements the queues of a
+/// [lab](crate::lab).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// This process: every discipline. The default.
+    /// This process, with every discipline. The default.
     #[default]
     UserSpace,
-    /// The kernel, by HTB and tc programs, for the disciplines of `docs/kernel.md`: needs the feature `bpf`, and the
-    /// capability `CAP_BPF` besides.
+    /// The kernel, by HTB and tc programs, with the disciplines of `docs/kernel.md`. Requires the feature
+    /// `bpf`, and also the capability `CAP_BPF`.
     Kernel,
 }
 
-/// Whether frames can pass a gateway that runs.
+/// Whether frames can pass a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Whether they can.
+    /// Whether frames can pass.
     pub passes: bool,
-    /// `frames pass`, or why they cannot: one reason a line.
+    /// `frames pass`, or the reasons why they cannot, one per line.
     pub said: String,
 }
 
@@ -81,7 +83,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The gateway of the configuration file at this path, with the disciplines of this project. Nothing is read yet.
+    /// Creates the gateway of the configuration file at this path, with the disciplines of this project. The
+    /// file is not read yet.
     #[must_use]
     pub fn new(config: impl Into<PathBuf>) -> Self {
         Self {
@@ -92,33 +95,34 @@ impl Gateway {
         }
     }
 
-    /// What moves its packets: this process by default.
+    /// Sets the backend. Default: this process.
     #[must_use]
     pub const fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// The disciplines that its file can name: those of this project by default, and those that you register.
+    /// Sets the disciplines that the file can name. Default: the disciplines of this project.
     #[must_use]
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
     }
 
-    /// Whether it leaves a bypass when it ends: the kernel hands the frames of each interface to the other one, undivided. Off by
-    /// default. One in user space that is killed leaves none; see [`bypass`](Self::bypass).
+    /// Sets whether the gateway leaves a bypass when it ends: the kernel hands the frames of each interface
+    /// to the other one, undivided. Default: false. A gateway in user space that is killed leaves none; see
+    /// [`bypass`](Self::bypass).
     #[must_use]
     pub const fn fail_open(mut self, fail_open: bool) -> Self {
         self.fail_open = fail_open;
         self
     }
 
-    /// Runs it until SIGINT or SIGTERM stops it; SIGHUP reloads the file. The process must have a single thread.
-    /// The control socket is in `$XDG_RUNTIME_DIR`, or in `/run/apportion`.
+    /// Runs the gateway until SIGINT or SIGTERM; SIGHUP reloads the file. The process must have a single
+    /// thread. The control socket is in `$XDG_RUNTIME_DIR`, or in `/run/apportion`.
     ///
     /// # Errors
-    /// If it failed to start or stopped with an error.
+    /// If the gateway failed to start or stopped with an error.
     pub fn run(&self) -> Result<(), GatewayError> {
         let folder = folders().swap_remove(0);
         match self.backend {
@@ -131,17 +135,18 @@ impl Gateway {
     /// Reads and checks the configuration file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn load(&self) -> Result<GatewayConfig, GatewayError> {
         control::load(&self.config, &self.catalog)
             .map_err(|problems| GatewayError::Refused(problems.trim_end().to_owned()))
     }
 
-    /// Checks the configuration file, the token that it names, its interfaces without changing them, and, unless a gateway of its title
-    /// answers, whether its address of metrics can be had; the inner interface comes first.
+    /// Checks the configuration file, the token that it names, its interfaces without changing them, and,
+    /// unless a gateway with its title answers, whether its address of metrics is available. Returns the
+    /// interfaces, the inside one first.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems found.
     pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
         let place = self.config.display();
         let config = self.load()?;
@@ -152,7 +157,7 @@ impl Gateway {
             Backend::Kernel => in_kernel::check(&config)?,
         };
         let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
-        // The gateway of this title has it, if it runs.
+        // A running gateway with this title occupies the address.
         let metrics = config.metrics.filter(|_| !self.may_run());
         let metrics =
             metrics.and_then(|address| control::listen(address).err()).map(|error| error.to_string());
@@ -166,53 +171,55 @@ impl Gateway {
         }
     }
 
-    /// The configuration that the running gateway of the file's title uses, in canonical form.
+    /// Returns the configuration in effect of the running gateway with the file's title, in canonical form.
     ///
     /// # Errors
-    /// If none answers.
+    /// If no gateway answers.
     pub fn running(&self) -> Result<String, GatewayError> {
         self.request("GET", "/config")
     }
 
-    /// The statistics of the running gateway of the file's title, as JSON.
+    /// Returns the statistics of the running gateway with the file's title, as JSON.
     ///
     /// # Errors
-    /// If none answers.
+    /// If no gateway answers.
     pub fn stats(&self) -> Result<String, GatewayError> {
         self.request("GET", "/stats.json")
     }
 
-    /// Has the running gateway of the file's title read the file again. Returns the changes, one a line; empty if
-    /// there are none.
+    /// Lets the running gateway with the file's title reload the file. Returns the changes, one per line;
+    /// empty if there are none.
     ///
     /// # Errors
-    /// If none answers, it runs by another file, or it refuses the new configuration.
+    /// If no gateway answers, it runs with another file, or it refuses the new configuration.
     pub fn reload(&self) -> Result<String, GatewayError> {
         self.is_its_own()?;
         self.request("POST", "/reload")
     }
 
-    /// Whether frames can pass the running gateway of the file's title; `None` if none answers.
+    /// Returns whether frames can pass the running gateway with the file's title; `None` if no gateway
+    /// answers.
     #[must_use]
     pub fn health(&self) -> Option<Health> {
         let (status, said) = request(&folders(), &title(&self.config), "GET", "/healthz").ok()?;
         Some(Health { passes: status == 200, said })
     }
 
-    /// Restores the offloads that the gateway of the file's title left off when it was killed: the interfaces, with why
-    /// one could not be restored. Needs CAP_NET_ADMIN.
+    /// Restores the offloads that the gateway with the file's title left off when it was killed. Returns the
+    /// interfaces, with the reason if one could not be restored. Requires CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// If that gateway runs, or its state file cannot be read.
+    /// If the gateway runs, or its state file cannot be read.
     pub fn restore(&self) -> Result<Vec<Restored>, GatewayError> {
         restore(&folders(), &title(&self.config)).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 
-    /// Turns the bypass on, or off: the kernel hands the frames of each interface to the other one while no gateway runs, which
-    /// turns it off when it starts. Whether it changed something. Needs CAP_NET_ADMIN.
+    /// Turns the bypass on or off: the kernel hands the frames of each interface to the other one while no
+    /// gateway runs; a gateway turns it off when it starts. Returns whether something changed. Requires
+    /// CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// If the gateway runs, an interface is not there, or the kernel cannot redirect frames.
+    /// If the gateway runs, an interface does not exist, or the kernel cannot redirect frames.
     pub fn bypass(&self, on: bool) -> Result<bool, GatewayError> {
         let config = self.load()?;
         if let Some(health) = self.health() {
@@ -220,14 +227,14 @@ impl Gateway {
             let message = format!("the gateway `{}` is running ({said}); stop it first", config.title);
             return Err(GatewayError::Refused(message));
         }
-        // A gateway of another title may have them, or one that does not answer.
+        // A gateway with another title may hold the interfaces, or one that does not answer.
         let folder = folders().swap_remove(0);
         let _interface_locks = interface_lock::take_those_there(&interface_lock::folder(&folder), &config)
             .map_err(|error| GatewayError::Refused(error.to_string()))?;
         bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 
-    /// Whether something listens at the control socket of the file's title, or it cannot be known.
+    /// Whether a process listens at the control socket of the file's title, or this cannot be determined.
     fn may_run(&self) -> bool {
         let name = control::socket_name(&title(&self.config));
         folders().iter().any(|folder| match UnixStream::connect(folder.join(&name)) {
@@ -236,7 +243,7 @@ impl Gateway {
         })
     }
 
-    /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.
+    /// Sends a request to the gateway with the file's title. The file itself may be wrong or missing.
     fn request(&self, method: &str, path: &str) -> Result<String, GatewayError> {
         let answer = request(&folders(), &title(&self.config), method, path);
         let (status, body) = answer.map_err(|error| {
@@ -246,7 +253,7 @@ impl Gateway {
         if status == 200 { Ok(body) } else { Err(GatewayError::Refused(body.trim_end().to_owned())) }
     }
 
-    /// Refuses a file that is not the one which the gateway of its title reads again.
+    /// Returns an error if the file is not the one that the gateway with its title reloads.
     fn is_its_own(&self) -> Result<(), GatewayError> {
         let own = self.request("GET", "/file")?;
         let own = own.trim_end();
@@ -256,19 +263,19 @@ impl Gateway {
                  this file another `title` and start a gateway by it",
                 self.config.display()
             ))),
-            // The gateway reports a file that is gone.
+            // The gateway reports a missing file.
             _ => Ok(()),
         }
     }
 }
 
-/// The folders of control sockets: the first is for new ones.
+/// Returns the folders of control sockets: the first is for new ones.
 fn folders() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     own.map(PathBuf::from).into_iter().chain([PathBuf::from(SYSTEM_FOLDER)]).collect()
 }
 
-/// The backend in the kernel, where it is part of the build.
+/// The backend in the kernel, if it is part of the build.
 #[cfg(feature = "bpf")]
 mod in_kernel {
     use std::path::Path;
@@ -289,13 +296,13 @@ mod in_kernel {
             .map_err(|error| GatewayError::FailedInKernel(Box::new(error)))
     }
 
-    /// What the kernel cannot do of it.
+    /// Returns the parts of the configuration that the kernel cannot implement.
     pub(super) fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
         Ok(gateway::plan(config).err().unwrap_or_default())
     }
 }
 
-/// A build without it.
+/// A build without the backend in the kernel.
 #[cfg(not(feature = "bpf"))]
 mod in_kernel {
     use std::path::Path;

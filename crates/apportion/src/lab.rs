@@ -1,7 +1,8 @@
 //! Scenarios over the TCP of this machine, in real time.
 //!
-//! The lab needs network namespaces: a process calls [`enter`] once, while it has a single thread, and then runs as
-//! many scenarios as it likes. With [`Backend::Kernel`] the kernel carries out the queues of watched links; see `docs/kernel.md`.
+//! The lab needs network namespaces: a process calls [`enter`] once, while it has a single thread, and then
+//! runs any number of scenarios. With [`Backend::Kernel`] the kernel implements the queues of watched links;
+//! see `docs/kernel.md`.
 //!
 //! ```no_run
 //! let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
@@ -37,28 +38,28 @@ use crate::watch::{Follower, Stand};
 pub use crate::gateway::Backend;
 pub use apportion_live::lab::{LabError, Precision, enter};
 
-/// How often a replication is repeated that is not valid, by default. Chosen: where two of three runs are late, one in
-/// five is late four times.
+/// The default number of retries of a replication that is not valid. Chosen: if two of three runs are late,
+/// one in five is late four times.
 pub const RETRIES: u64 = 3;
 
-/// Replications in the simulator, at least, for a comparison with the lab. Chosen: enough to estimate the
-/// variance, in less time than one replication in the lab.
+/// The minimum number of replications in the simulator for a comparison with the lab. Chosen: enough to
+/// estimate the variance, in less time than one replication in the lab.
 const SIMULATED: u64 = 10;
 
 /// Checks that the lab can run every point of a scenario, without running it.
 ///
 /// # Errors
-/// The first thing that only the simulator can do.
+/// The first feature that only the simulator supports.
 pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     scenario.points().iter().try_for_each(|point| {
         apportion_live::lab::check(&point.scenario).map_err(|cause| lab_failed(scenario, cause, None))
     })
 }
 
-/// As [`check`], and that the backend can carry out the queues that it is to.
+/// Checks as [`check`] does, and also that the backend can implement the queues of watched links.
 ///
 /// # Errors
-/// The first thing that cannot be done; for the kernel also that this build is without it.
+/// The first feature that is not supported; for the kernel also that this build lacks the backend.
 pub fn check_with(scenario: &Scenario, backend: Backend) -> Result<(), RunError> {
     check(scenario)?;
     let failed = |cause| lab_failed(scenario, cause, None);
@@ -69,7 +70,8 @@ pub fn check_with(scenario: &Scenario, backend: Backend) -> Result<(), RunError>
     })
 }
 
-/// As [`enter`], for runs with this backend: for the kernel as root, since it takes no programs from a user namespace.
+/// Enters as [`enter`] does, for runs with this backend: for the kernel as root, since it accepts no programs
+/// from a user namespace.
 ///
 /// # Errors
 /// If the system forbids it.
@@ -80,7 +82,7 @@ pub fn enter_with(backend: Backend) -> Result<(), LabError> {
     }
 }
 
-/// What carries out queues in the place of the engine, if something does.
+/// Returns the implementation of queues that replaces the engine, if any.
 fn queues_of(backend: Backend) -> Result<Option<&'static dyn QueueBackend>, LabError> {
     match backend {
         Backend::UserSpace => Ok(None),
@@ -96,11 +98,11 @@ fn lab_failed(scenario: &Scenario, cause: LabError, finished: Option<Results>) -
     RunError::Lab { scenario: scenario.origin().to_owned(), cause, finished }
 }
 
-/// Checks that both the lab and the simulator can run every point of a scenario, without running it: what the
-/// simulator refuses must not take minutes of real time first.
+/// Checks that both the lab and the simulator can run every point of a scenario, without running it, so that
+/// the simulator does not refuse the scenario after minutes of real time.
 ///
 /// # Errors
-/// The first thing that one of them cannot do.
+/// The first feature that one of them does not support.
 pub fn check_parity(scenario: &Scenario, backend: Backend) -> Result<(), RunError> {
     check_with(scenario, backend)?;
     scenario.points().iter().map(|point| &point.scenario).try_for_each(|point| {
@@ -112,7 +114,8 @@ pub fn check_parity(scenario: &Scenario, backend: Backend) -> Result<(), RunErro
     })
 }
 
-/// The parameters of a scenario's TCP that the kernel has no setting for, with what it does instead; each once.
+/// Returns the parameters of a scenario's TCP for which the kernel has no setting, each once, with the
+/// kernel's behaviour.
 #[must_use]
 pub fn unsupported(scenario: &Scenario) -> Vec<String> {
     let all: BTreeSet<String> = scenario
@@ -124,27 +127,28 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Run<'_> {
-    /// How often the lab repeats a replication that is not [valid](Results::faults), because the machine was too busy.
-    /// The first valid one counts, else the least late. Default: [`RETRIES`].
+    /// Sets how often the lab repeats a replication that is not [valid](Results::faults), because the machine
+    /// was too busy. The first valid one counts, otherwise the least late. Default: [`RETRIES`].
     pub fn retries(mut self, count: u64) -> Self {
         self.retries = count;
         self
     }
 
-    /// What carries out the queues of watched links in the [lab](Self::lab): the engine, by default, or the kernel; call
-    /// [`enter_with`] first.
+    /// Sets the backend of the queues of watched links in the [lab](Self::lab): the engine or the kernel;
+    /// call [`enter_with`] first. Default: the engine.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// Runs it over the TCP of this machine, one replication after another in real time; call [`enter`] first.
-    /// [`jobs`](Self::jobs) has no effect, nothing is captured, and of events there is [the page](Self::watch) alone, which shows each
-    /// attempt anew.
+    /// Runs the scenario over the TCP of this machine, one replication after another in real time; call
+    /// [`enter`] first. [`jobs`](Self::jobs) has no effect, nothing is captured, and no events are reported
+    /// except to [the page](Self::watch), which shows each attempt anew.
     ///
     /// # Errors
-    /// If it is [too large](Self::force), or the lab cannot run the scenario or fails; what was finished before is in the error, and
-    /// in the folder. If the folder cannot be written, all results are in the error.
+    /// If the run is [too large](Self::force), or the lab cannot run the scenario or fails; the error
+    /// contains the replications finished before, which are also in the folder. If the folder cannot be
+    /// written, the error contains all results.
     pub fn lab(&self) -> Result<Results, RunError> {
         self.check_real_time()?;
         self.folder.as_deref().map(apportion_report::check).transpose()?;
@@ -152,7 +156,7 @@ impl Run<'_> {
         self.events.begin(self.scenario.title(), self.scenario.points().len() * self.seeds as usize);
         let (results, failed) = self.in_real_time();
         self.events.end(failed.is_none() && results.is_complete());
-        // What was finished before a failure took its time: it is kept.
+        // The replications finished before a failure took real time: they are kept.
         let folder = self.folder.as_deref().filter(|_| !results.is_empty());
         let results = match folder.map(|folder| results.write(folder)).transpose() {
             Err(cause) => return Err(RunError::Unwritten { cause, finished: Box::new(results) }),
@@ -165,8 +169,8 @@ impl Run<'_> {
         }
     }
 
-    /// Refuses what takes more than a day in real time, and what would be too large for the simulator: in the lab packets take more
-    /// time, and flows more memory.
+    /// Returns an error for a run of more than a day in real time, and for a run that would be too large for
+    /// the simulator: in the lab packets take more time, and flows more memory.
     fn check_real_time(&self) -> Result<(), RunError> {
         let points = self.scenario.points().iter();
         let once: f64 = points.map(|point| point.scenario.stop.as_secs_f64()).sum();
@@ -177,7 +181,7 @@ impl Run<'_> {
         self.check_size()
     }
 
-    /// What was finished, and the failure that ended it.
+    /// Returns the finished replications, and the failure that ended the run, if any.
     fn in_real_time(&self) -> (Results, Option<LabError>) {
         let seeds = self.seeds_of_points();
         let begun = Begun::now();
@@ -187,7 +191,7 @@ impl Run<'_> {
             Ok(queues) => (queues, None),
             Err(cause) => (None, Some(cause)),
         };
-        // Real time is not shared: two runs at once would disturb each other.
+        // Real time is not shared: two concurrent runs would disturb each other.
         for (at, (point, seeds)) in self.scenario.points().iter().zip(&seeds).enumerate() {
             for &seed in seeds {
                 let is_over = failed.is_some() || self.cancel.is_cancelled();
@@ -209,22 +213,22 @@ impl Run<'_> {
         let (mut record, _) = collector.finish(seeds.into_iter().next().unwrap_or_default());
         record.versions = versions(true);
         if self.backend == Backend::Kernel {
-            // What the discipline is depends on it.
+            // The implementation of the disciplines depends on the kernel.
             record.versions.insert("queues of watched links by".to_owned(), "kernel".to_owned());
         }
         (Results::new(record, begun.end(0), None, None), failed)
     }
 
-    /// Runs it in the lab and, with at least ten seeds, in the simulator, and compares the two; call [`enter`]
-    /// first. A [folder](Self::folder) gets the results of both, in `lab/` and `sim/`.
+    /// Runs the scenario in the lab and, with at least ten seeds, in the simulator, and compares the two;
+    /// call [`enter`] first. A [folder](Self::folder) gets the results of both, in `lab/` and `sim/`.
     ///
     /// # Errors
-    /// As [`lab`](Self::lab) and [`simulate`](Self::simulate).
+    /// As for [`lab`](Self::lab) and [`simulate`](Self::simulate).
     pub fn parity(&self) -> Result<ParityResults, RunError> {
         let seeds = self.seeds.max(SIMULATED);
         let sim =
             Run::new(self.scenario).seeds(seeds).phase_check(false).cancel(&self.cancel).force(self.force);
-        // What is too large for the simulator must not take hours of real time first.
+        // A run that is too large for the simulator must not take hours of real time first.
         self.check_real_time().and_then(|()| sim.check_size())?;
         let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));
         let folders = [folder("lab"), folder("sim")];
@@ -245,8 +249,8 @@ impl Run<'_> {
     }
 }
 
-/// Runs a replication until it is valid; the least late one if none is, after so many retries. None if it was cancelled. A page shows
-/// each attempt anew, if `follow` says so.
+/// Runs a replication until it is valid, with at most this number of retries; returns the least late one if
+/// none is valid, and none if it was cancelled. A page shows each attempt anew, if `follow` says so.
 pub(crate) fn until_valid<'f>(
     scenario: &model::Scenario,
     seed: u64,
@@ -287,19 +291,19 @@ pub(crate) fn until_valid<'f>(
     Ok(best)
 }
 
-/// How late 1 % of its packets were.
+/// Returns the lateness that 1 % of the packets exceeded.
 fn late(outcome: &Outcome) -> Option<Span> {
     outcome.timekeeping.as_ref()?.lateness.quantile(0.99)
 }
 
-/// A scenario in the lab and in the simulator.
+/// The results of a scenario in the lab and in the simulator.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ParityResults {
-    /// What the lab measured.
+    /// The results of the lab.
     pub lab: Results,
-    /// What the simulator measured.
+    /// The results of the simulator.
     pub sim: Results,
-    /// How they compare, with the tolerances of `docs/parity.md`; none if the run was cancelled.
+    /// The comparison, with the tolerances of `docs/parity.md`; none if the run was cancelled.
     pub parity: Option<Parity>,
 }

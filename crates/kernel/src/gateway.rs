@@ -104,7 +104,7 @@ pub struct KernelGateway {
     config: GatewayConfig,
     plans: [DirectionPlan; 2],
     netlink: Netlink,
-    /// The directory of the locks of interfaces.
+    /// The folder of the locks of interfaces.
     locks: PathBuf,
     /// The egress interfaces of the directions up and down; none while an interface is absent.
     ends: [Option<End>; 2],

@@ -1,4 +1,4 @@
-//! Care of a cache: how large it is, what to delete, what is damaged.
+//! Maintenance of a cache: its size, deletion of old files, and detection of damage.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -7,23 +7,23 @@ use std::time::SystemTime;
 
 use super::{Cache, CacheError, ENDING, LAYOUT, frames};
 
-/// What a cache takes.
+/// The size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Keys that have entries.
+    /// Number of keys with entries.
     pub keys: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Of all files together.
+    /// Total size of all files in bytes.
     pub bytes: u64,
 }
 
 /// A file that cannot be read to its end.
 #[derive(Debug)]
 pub struct Damage {
-    /// Which.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// The error.
     pub cause: io::Error,
 }
 
@@ -34,19 +34,19 @@ struct Entry {
 }
 
 impl Cache {
-    /// What it takes.
+    /// Returns the size of the cache.
     ///
     /// # Errors
-    /// If its folder cannot be read.
+    /// If the folder cannot be read.
     pub fn usage(&self) -> Result<Usage, CacheError> {
         Ok(usage(&self.all()?))
     }
 
-    /// Deletes the files that were not used for the longest time until at most `bytes` are left, and what processes left that were
-    /// killed. What is left.
+    /// Deletes the least recently used files until at most `bytes` are left, and temporary files of killed
+    /// processes. Returns the remaining size.
     ///
     /// # Errors
-    /// If its folder cannot be read, or a file not be deleted.
+    /// If the folder cannot be read, or a file cannot be deleted.
     pub fn prune(&self, bytes: u64) -> Result<Usage, CacheError> {
         let mut files = self.all()?;
         files.sort_by(|a, b| (b.used, &b.path).cmp(&(a.used, &a.path)));
@@ -55,16 +55,16 @@ impl Cache {
             let Some(oldest) = files.pop() else { break };
             total -= oldest.bytes;
             delete(&oldest.path)?;
-            // Its folder, if it was the last file in it.
+            // The file's folder too, if it is now empty.
             oldest.path.parent().map(fs::remove_dir);
         }
         Ok(usage(&files))
     }
 
-    /// Reads every file to its end. Those that cannot be read are deleted if `delete` is set.
+    /// Reads every file to its end. Returns the damaged files, and deletes them if `delete` is set.
     ///
     /// # Errors
-    /// If its folder cannot be read, or a file not be deleted.
+    /// If the folder cannot be read, or a file cannot be deleted.
     pub fn verify(&self, delete: bool) -> Result<Vec<Damage>, CacheError> {
         let mut damaged = Vec::new();
         for file in self.all()? {
@@ -80,7 +80,7 @@ impl Cache {
         Ok(damaged)
     }
 
-    /// All files, by path. What another process deletes meanwhile is not there.
+    /// Returns all files, sorted by path. Files that another process deletes meanwhile are skipped.
     fn all(&self) -> Result<Vec<Entry>, CacheError> {
         let mut files = Vec::new();
         for prefix in list(&self.folder().join(LAYOUT))? {

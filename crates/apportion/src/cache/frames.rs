@@ -6,16 +6,18 @@ use lz4_flex::frame::{FrameDecoder, FrameEncoder, FrameInfo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The header of a frame with its content's size: magic number, flags, block size, content size, checksum.
+/// The size of a frame header that contains the content size: magic number, flags, block size, content size,
+/// checksum.
 const HEADER: usize = 4 + 1 + 1 + 8 + 1;
-/// Where the content's size is in it, 8 bytes, little-endian.
+/// The offset of the content size in the header: 8 bytes, little-endian.
 const CONTENT_SIZE: usize = 6;
-/// Joined frames are about this long before they are compressed. Chosen: longer ones are hardly smaller.
+/// The approximate uncompressed size of joined frames. Chosen: longer ones are hardly smaller.
 const JOINED: usize = 1 << 20;
-/// The longest frame that is read, before it is compressed. Chosen: ten thousand flows with series of ten thousand samples are less.
+/// The maximum uncompressed size of a frame that is read. Chosen: more than ten thousand flows with series of
+/// ten thousand samples.
 const MAX_FRAME: u64 = 1 << 30;
 
-/// A frame of these entries.
+/// Encodes entries as a frame.
 pub(crate) fn frame<T: Serialize>(entries: &[T]) -> io::Result<Vec<u8>> {
     let mut items = Vec::new();
     for entry in entries {
@@ -31,7 +33,7 @@ fn compressed(items: &[u8]) -> io::Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// The contents of the frames of a file, up to the first that is damaged or cut short.
+/// Calls `each` with the contents of the frames of a file, up to the first one that is damaged or truncated.
 pub(crate) fn frames(file: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut reader = BufReader::new(file);
@@ -40,7 +42,7 @@ pub(crate) fn frames(file: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<
         content.clear();
         let mut header = [0; HEADER];
         reader.read_exact(&mut header)?;
-        // Ends with the frame, which may also be the end of a file that is cut short: the size tells.
+        // The content ends with the frame, or with a truncated file: the content size tells the two apart.
         FrameDecoder::new(header.chain(&mut reader)).take(MAX_FRAME).read_to_end(&mut content)?;
         let size = u64::from_le_bytes(std::array::from_fn(|at| header[CONTENT_SIZE + at]));
         match content.len() as u64 {
@@ -52,7 +54,7 @@ pub(crate) fn frames(file: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<
     Ok(())
 }
 
-/// Calls `each` with the entries of a file, up to the first that cannot be read.
+/// Calls `each` with the entries of a file, up to the first unreadable one.
 pub(crate) fn entries<T: DeserializeOwned>(file: impl Read, each: &mut impl FnMut(T)) -> io::Result<()> {
     frames(file, |content| items(content, each))
 }
@@ -67,7 +69,7 @@ pub(crate) fn items<T: DeserializeOwned>(mut content: &[u8], each: &mut impl FnM
     Ok(())
 }
 
-/// Writes what a file holds in fewer frames.
+/// Writes the contents of a file in fewer frames.
 pub(crate) fn join(file: impl Read, out: &mut impl Write) -> io::Result<()> {
     let mut joined = Vec::new();
     frames(file, |content| {
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(read(&file), (vec![0, 1, 2], true));
         assert_eq!(read(&[]), (vec![], true));
         let third = file.len() * 2 / 3;
-        // The last 4 bytes only say that no block follows: without them the third entry is whole.
+        // The last 4 bytes only mark the end of the blocks: without them the third entry is complete.
         for end in third + 1..file.len() - 4 {
             assert_eq!(read(&file[..end]), (vec![0, 1], false), "{end}");
         }

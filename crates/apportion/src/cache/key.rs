@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// Of these parts in their order. Parts that are divided otherwise have another key.
+    /// Hashes these parts in order. A different division into parts results in a different key.
     #[must_use]
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
@@ -21,7 +21,7 @@ impl Key {
     }
 }
 
-/// In hexadecimal.
+/// Formats the key in hexadecimal.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -36,7 +36,7 @@ fn what_processes_appended_is_there() {
     let (one, other) = (Cache::at(folder.path()), Cache::at(folder.path()));
     let keys = [Key::of(&[b"x"]), Key::of(&[b"y"])];
     assert_eq!(entries(&one, &keys[0]), []);
-    // Numbers that are none, and the largest.
+    // Values that are not a number, and the largest numbers.
     let values: Vec<Entry> =
         vec![(0, vec![]), (1, vec![0.1, f64::INFINITY, -0.0]), (u64::MAX, vec![f64::MIN_POSITIVE])];
     one.append(&keys[0], &values[0]).unwrap();
@@ -74,7 +74,7 @@ fn what_was_not_used_for_long_goes_first() {
     for (file, at) in files(&folder).into_iter().zip(1..) {
         File::open(file).unwrap().set_modified(day(at)).unwrap();
     }
-    // Those of the first file's key were used just now.
+    // The entries of the first file's key were used just now.
     let of_file =
         |file: &PathBuf| keys.iter().find(|key| file.to_string_lossy().contains(&key.to_string())).unwrap();
     let all = files(&folder);
@@ -99,11 +99,11 @@ fn damage_is_found_and_deleted() {
     assert_eq!(cache.verify(false).unwrap().len(), 0);
     let file = files(&folder).remove(0);
     let bytes = fs::read(&file).unwrap();
-    // The last 4 only say that no block follows.
+    // The last 4 bytes only mark the end of the blocks.
     fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
     let found: Vec<PathBuf> = cache.verify(false).unwrap().into_iter().map(|damage| damage.path).collect();
     assert_eq!(found, std::slice::from_ref(&file));
-    // Its first entry is whole.
+    // The first entry of the file is complete.
     let key = keys.iter().find(|key| file.to_string_lossy().contains(&key.to_string())).unwrap();
     assert_eq!(entries(&cache, key), [(7, vec![1.0])]);
     assert_eq!(cache.verify(true).unwrap().len(), 1);

@@ -8,7 +8,7 @@ use apportion_core::param::Role;
 use apportion_core::system::Catalog;
 use apportion_testing::{child, skip};
 
-/// The directory of the libraries: cargo puts them next to the tests.
+/// The folder of the libraries: cargo puts them next to the tests.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("it is in a folder").to_owned()
