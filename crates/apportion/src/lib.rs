@@ -1,8 +1,9 @@
-//! Divide a link's bandwidth among the flows that share it, and measure the share of each: queue disciplines of research
-//! papers and of the Internet, in a deterministic simulator, in a lab of real Linux TCP, and on live traffic.
+//! Divides a link's bandwidth among the flows that share it, and measures the share of each: queue
+//! disciplines of research papers and of the Internet, in a deterministic simulator, in a lab of real Linux
+//! TCP, and on live traffic.
 //!
-//! A [`Scenario`] describes a network with its flows, a [`Run`] executes it, and [`Results`] hold what was measured,
-//! as tables of plain rows:
+//! A [`Scenario`] describes a network with its flows, a [`Run`] executes it, and [`Results`] hold the
+//! measurements as tables of plain rows:
 //!
 //! ```
 //! let scenario = apportion::Scenario::from_text(r#"
@@ -21,9 +22,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing in this crate is global: a run takes its seeds, its threads, a [`Cancel`] token and a callback for
-//! [`Progress`] as arguments, installs no signal handler and prints nothing. The same scenario with the same seed
-//! gives the same results, bit for bit. The command `apportion` (package `apportion-cli`) is a client of this crate.
+//! This crate has no global state: a run takes its seeds, its threads, a [`Cancel`] token and a callback for
+//! [`Progress`] as arguments, installs no signal handler and prints nothing. The same scenario with the same
+//! seed gives the same results, bit for bit. The command `apportion` (package `apportion-cli`) is a client of
+//! this crate.
 //!
 //! | to | use |
 //! |---|---|
@@ -32,7 +34,7 @@
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | see drops, marks and samples while they happen | [`Run::on_drop`], [`Run::on_mark`], [`Run::on_sample`] |
-//! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
+//! | store simulations and reuse them | [`Cache`], [`Run::cache`] |
 //! | divide simulations among processes and machines | [`Simulations`], [`PackedScenario`] |
 //! | read results back | [`Results::read`] |
 //! | compare them | [`load`], [`compare()`] |
@@ -45,7 +47,7 @@
 //! | see a run in the browser while it goes on | `Watch`, `Run::watch` |
 //! | run a command behind an emulated link | `shell` |
 //! | run a gateway between two interfaces | `gateway` |
-//! | make scenarios and gateways of what other programs are configured with | [`import`] |
+//! | convert configurations of other programs to scenarios and gateways | [`import`] |
 //!
 //! # Features
 //!
@@ -134,7 +136,7 @@ pub use work_unit::{KeepError, WorkUnit};
 #[doc = include_str!("../../../docs/extending.md")]
 struct Extending;
 
-/// The example of the package's page is compiled and run.
+/// The example of the package's page, which is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

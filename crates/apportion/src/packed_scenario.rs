@@ -1,4 +1,4 @@
-//! Scenarios on their way to other machines.
+//! Scenarios packed for other machines.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 
-/// A scenario with all that it takes to load it elsewhere: its points have the same order and the same results there.
+/// A scenario with all files that are needed to load it elsewhere, where its points have the same order and
+/// the same results.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -21,21 +22,21 @@ use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PackedScenario {
-    /// Its text, as it was written.
+    /// The text of the scenario as written.
     pub text: String,
-    /// Its name in messages.
+    /// The name of the scenario in messages.
     pub origin: PathBuf,
     /// Values that were set, by key path.
     pub settings: Vec<(String, String)>,
-    /// What the files hold that it refers to.
+    /// The contents of the files that it refers to.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Scenario {
-    /// Packs it, with the files that it refers to as they are now.
+    /// Packs the scenario, with the present contents of the files that it refers to.
     ///
     /// # Errors
-    /// If one of these cannot be read any more.
+    /// If one of these files cannot be read any more.
     pub fn pack(&self) -> Result<PackedScenario, ScenarioError> {
         let read = |path: PathBuf| match apportion_scenario::read_file(&path) {
             Ok(content) => Ok((path, content)),
@@ -52,10 +53,10 @@ impl Scenario {
 }
 
 impl PackedScenario {
-    /// Loads it, with nothing from this machine's disk and the disciplines of this project.
+    /// Loads the scenario, with the disciplines of this project and without reading this machine's disk.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn load(&self) -> Result<Scenario, ScenarioError> {
         let read = |path: &Path| {
             self.files.get(path).cloned().ok_or_else(|| Error::new(ErrorKind::NotFound, "it was not packed"))

@@ -1,4 +1,4 @@
-//! How results came about.
+//! The provenance of results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use apportion_report::Provenance;
 
 use crate::sources::{BUILD, TARGET};
 
-/// The commit that is built, with `+` if files were changed after it; empty outside of a repository.
+/// The commit of the build, with `+` if files were changed after it; empty outside of a repository.
 pub(crate) const COMMIT: &str = env!("APPORTION_COMMIT");
 
 /// A run that has begun.
@@ -23,7 +23,7 @@ impl Begun {
         Self { at: Instant::now(), cpu_s: cpu_s() }
     }
 
-    /// What is said of the run at its end, of which so many simulations are from the cache.
+    /// Returns the provenance of the run at its end, with `reused` simulations from the cache.
     pub(crate) fn end(&self, reused: usize) -> Provenance {
         Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -40,19 +40,19 @@ impl Begun {
     }
 }
 
-/// Seconds to three decimals.
+/// Rounds seconds to three decimals.
 fn millis(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// A setting of the kernel; empty where it has none of that name.
+/// Returns a setting of the kernel; empty if the kernel has none of this name.
 fn of_kernel(name: &str) -> String {
     fs::read_to_string(format!("/proc/sys/kernel/{name}"))
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
 }
 
-/// CPU time of this process so far on all cores.
+/// Returns the CPU time of this process so far on all cores.
 #[cfg(unix)]
 fn cpu_s() -> Option<f64> {
     use nix::sys::resource::{UsageWho, getrusage};
@@ -66,7 +66,7 @@ const fn cpu_s() -> Option<f64> {
     None
 }
 
-/// Versions of everything that results depend on; the kernel's only of runs in real time.
+/// Returns the versions of everything that results depend on; of the kernel only for runs in real time.
 pub(crate) fn versions(in_real_time: bool) -> BTreeMap<String, String> {
     let own = ("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let kernel = in_real_time.then(|| ("kernel".to_owned(), of_kernel("osrelease")));

@@ -1,4 +1,5 @@
-//! Experiments of papers: their claims, compared with measurements in the simulator, or over the TCP of this machine.
+//! Experiments of papers: their claims, compared with measurements in the simulator, or over the TCP of this
+//! machine.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,13 @@ use crate::scenario::Scenario;
 use crate::simulations::{Simulations, Simulator};
 use crate::size::{self, MAX_SECONDS};
 
-/// Papers in this folder replace those that are built in.
+/// The folder whose papers replace the built-in ones.
 pub(crate) const PAPERS: &str = "papers";
-/// Replications of each run, if not set. Chosen: claims about means then have intervals of a few percent.
+/// The default number of replications of each run. Chosen: claims about means then have intervals of a few
+/// percent.
 const SEEDS: u64 = 20;
 
-/// A run of experiments of papers: which ones, and how.
+/// A run of experiments of papers, with its options.
 ///
 /// ```no_run
 /// let reproduced = apportion::Reproduction::new(["pps/table1-sender"]).seeds(5).run()?;
@@ -46,26 +48,28 @@ pub struct Reproduction<'a> {
     kit: bool,
     force: bool,
     cache: Option<(Cache, u64)>,
-    /// The retries of the lab; `None` for the simulator.
+    /// The number of retries in the lab; `None` for the simulator.
     lab: Option<u64>,
 }
 
 builders! {
     Reproduction:
-    /// Replications of each run, each with a seed of its own. Default 20.
+    /// Sets the number of replications of each run, each with its own seed. Default: 20.
     seeds,
-    /// Replications that are simulated at the same time; 0, the default, is one for each core.
+    /// Sets the number of concurrent replications; 0 means one for each core. Default: 0.
     jobs,
-    /// A token that ends the run, without a result. Default: a token that nothing cancels.
+    /// Sets a token that ends the run, without a result. Default: a token that is never cancelled.
     cancel,
-    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
+    /// Sets a callback after each replication, one call at a time and in ascending order, from the thread
+    /// that ran it.
     progress,
-    /// A folder for a page and a file of JSON lines for each paper; nothing is written without one, the default.
+    /// Sets a folder for a page and a file of JSON lines for each paper. Default: none, nothing is written.
     folder,
-    /// Whether the folder also gets figures and tables for papers, in a folder `PAPER-kit` for each paper. Default: false.
+    /// Sets whether the folder also gets figures and tables for papers, in a folder `PAPER-kit` for each
+    /// paper. Default: false.
     kit,
-    /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
-    /// [`Run::cache`](crate::Run::cache). Runs in the lab are not cached. Default: no cache.
+    /// Takes replications from this cache that were simulated before, and stores those that are simulated
+    /// now, as [`Run::cache`](crate::Run::cache) does. Runs in the lab are not cached. Default: no cache.
     ///
     /// ```no_run
     /// use apportion::{Cache, Reproduction};
@@ -77,14 +81,15 @@ builders! {
     /// # Ok::<(), apportion::ReproduceError>(())
     /// ```
     cache,
-    /// Runs them even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    /// Sets whether to run the experiments even if the [estimate](Self::estimate) exceeds a day of CPU time
+    /// or 2 GB of memory. Default: false.
     force,
 }
 
 impl<'a> Reproduction<'a> {
-    /// The experiments of these names: an experiment such as `pps/fig4-onehop`, a paper such as `pps`, or a path to
-    /// an `expect.toml` or its folder. All experiments if there are no names. Papers are those in `papers/` of the
-    /// current folder, else those that are built in.
+    /// Creates a run of the experiments of these names: an experiment such as `pps/fig4-onehop`, a paper such
+    /// as `pps`, or a path to an `expect.toml` or its folder. Without names, all experiments. Papers are
+    /// those in `papers/` of the current folder, otherwise the built-in ones.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self {
             names: names.into_iter().map(Into::into).collect(),
@@ -102,34 +107,34 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// Whether to run each experiment with its controls, which switch a mechanism of the scheme off, so that claims that
-    /// show it must fail. Default false.
+    /// Sets whether to run each experiment with its controls, which disable a mechanism of the scheme, so
+    /// that claims that depend on it must fail. Default: false.
     pub fn ablate(mut self, ablate: bool) -> Self {
         self.ablate = ablate;
         self
     }
 
-    /// Runs the variants of these names as well, which change something of the experiments; all variants if there
+    /// Also runs the variants of these names, which change parts of the experiments; all variants if there
     /// are no names. Without effect on an [ablation](Self::ablate).
     pub fn variants<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.variants = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Runs them in the lab, over the TCP of this machine and in real time, instead of in the simulator; call
-    /// [`lab::enter`] first. A replication that is not valid is repeated so often.
-    /// [`jobs`](Self::jobs) has no effect then.
+    /// Runs the experiments in the lab, over the TCP of this machine and in real time, instead of in the
+    /// simulator; call [`lab::enter`] first. A replication that is not valid is repeated up to `retries`
+    /// times. [`jobs`](Self::jobs) has no effect then.
     ///
-    /// What a profile asks of TCP and the kernel has no setting for is as in the kernel.
+    /// Parameters of a TCP profile for which the kernel has no setting are as in the kernel.
     pub fn in_lab(mut self, retries: u64) -> Self {
         self.lab = Some(retries);
         self
     }
 
-    /// What all runs take in real time, in seconds.
+    /// Returns the real time of all runs, in seconds.
     ///
     /// # Errors
-    /// If experiments are not found or wrong.
+    /// If experiments are not found or invalid.
     pub fn real_seconds(&self) -> Result<f64, ReproduceError> {
         Ok(self.real_time(&self.plan()?))
     }
@@ -139,7 +144,7 @@ impl<'a> Reproduction<'a> {
         once * self.seeds as f64
     }
 
-    /// What all runs take: time and packets of all of them, memory of those that run at once.
+    /// Estimates the cost of all runs: time and packets of all of them, memory of the concurrent ones.
     ///
     /// ```
     /// let estimate = apportion::Reproduction::new(["pps/table1-sender"]).seeds(5).estimate()?;
@@ -148,7 +153,7 @@ impl<'a> Reproduction<'a> {
     /// ```
     ///
     /// # Errors
-    /// If experiments are not found or wrong.
+    /// If experiments are not found or invalid.
     pub fn estimate(&self) -> Result<Estimate, ReproduceError> {
         Ok(self.size_of(&self.plan()?))
     }
@@ -167,7 +172,7 @@ impl<'a> Reproduction<'a> {
         Ok(Plan::new(papers, &wanted, scope)?)
     }
 
-    /// The plan, unless it is too large.
+    /// Returns the plan, unless it is too large.
     pub(crate) fn plan_of_right_size(&self) -> Result<Plan, ReproduceError> {
         let plan = self.plan()?;
         let estimate = self.size_of(&plan);
@@ -178,8 +183,8 @@ impl<'a> Reproduction<'a> {
     /// Runs the experiments and judges their claims.
     ///
     /// # Errors
-    /// If experiments are not found or wrong, they are [too large](Self::force), or the folder cannot be written;
-    /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
+    /// If experiments are not found or invalid, they are [too large](Self::force), or the folder cannot be
+    /// written; [`Cancelled`](ReproduceError::Cancelled) if the run was cancelled before all runs had ended.
     pub fn run(&self) -> Result<Reproduced, ReproduceError> {
         let plan = self.checked()?;
         let runs = plan.runs().len().saturating_mul(self.seeds as usize);
@@ -199,22 +204,24 @@ impl<'a> Reproduction<'a> {
         Ok(Reproduced { plan, results, claims, pages, cache_failure })
     }
 
-    /// The plan, if it can be run and its folder written.
+    /// Returns the plan, if it can be run and its folder can be written.
     fn checked(&self) -> Result<Plan, ReproduceError> {
         let plan = self.plan_of_right_size()?;
         self.folder.as_deref().map(write::check).transpose()?;
         Ok(plan)
     }
 
-    /// The scenarios that it simulates with all seeds, without perturbed copies, each of a single point: for [`Simulations`] elsewhere.
+    /// Returns the scenarios that the experiments simulate with all seeds, without perturbed copies, each
+    /// with a single point, so that [`Simulations`] can run them elsewhere.
     ///
     /// # Errors
-    /// As of [`run`](Self::run) before it starts.
+    /// As for [`run`](Self::run) before it starts.
     pub fn scenarios(&self) -> Result<Vec<Scenario>, ReproduceError> {
         Ok(scenarios_of(&self.checked()?))
     }
 
-    /// Simulates a plan, as far as the cache does not have it, and why that failed if it did. No results if it was cancelled.
+    /// Simulates the parts of a plan that are not in the cache. Also returns the reason if the cache failed.
+    /// No results if the run was cancelled.
     pub(crate) fn simulate(
         &self,
         plan: &Plan,
@@ -248,7 +255,7 @@ impl<'a> Reproduction<'a> {
         Ok((outcomes.map(|outcomes| plan.results(self.seeds, outcomes)), failure))
     }
 
-    /// Runs a plan in the lab, where one run at a time has the machine.
+    /// Runs a plan in the lab, one run at a time, since each needs the whole machine.
     fn in_real_time(
         &self,
         plan: &Plan,
@@ -272,7 +279,7 @@ impl<'a> Reproduction<'a> {
         Ok(outcomes.map(|outcomes| plan.results(self.seeds, outcomes)))
     }
 
-    /// The command line that does the same.
+    /// Returns the command line for the same run.
     fn command(&self) -> String {
         let mut command = "apportion reproduce".to_owned();
         for name in &self.names {
@@ -296,7 +303,7 @@ impl<'a> Reproduction<'a> {
     }
 }
 
-/// The runs of a plan.
+/// Returns the runs of a plan.
 fn scenarios_of(plan: &Plan) -> Vec<Scenario> {
     plan.runs().iter().map(|run| Scenario::of_suite(run.suite.clone(), run.path.clone())).collect()
 }
@@ -312,26 +319,26 @@ pub struct Reproduced {
 }
 
 impl Reproduced {
-    /// The claims with their verdicts, in the order of the papers' files.
+    /// Returns the claims with their verdicts, in the order of the papers' files.
     #[must_use]
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// Whether no claim fails, none holds that is marked as refuted, and with the mechanism switched off none holds that
-    /// must fail. Claims may be undecided.
+    /// Whether no claim fails, no claim marked as refuted holds, and no claim holds that must fail with the
+    /// mechanism disabled. Claims may be undecided.
     #[must_use]
     pub fn holds(&self) -> bool {
         !self.claims.iter().any(Claim::fails_run)
     }
 
-    /// What was wrong with replications in the lab, such as a machine that was too busy: a line for each.
+    /// Returns the problems of replications in the lab, such as a machine that was too busy, one per line.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.results.outcomes().filter_map(Outcome::fault).collect()
     }
 
-    /// Tables of the claims and of [variants](Reproduction::variants), for a terminal.
+    /// Returns tables of the claims and of [variants](Reproduction::variants), for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = tables(&self.claims);
@@ -341,20 +348,21 @@ impl Reproduced {
         text
     }
 
-    /// The same, one JSON object a line.
+    /// Returns the claims and variants as JSON lines, one object per line.
     #[must_use]
     pub fn json_lines(&self) -> String {
         let variants: String = self.variants().iter().map(variant_table::Table::json_lines).collect();
         json_lines(&self.claims) + &variants
     }
 
-    /// The pages that were written: one for each paper.
+    /// Returns the pages that were written, one for each paper.
     #[must_use]
     pub fn pages(&self) -> &[PathBuf] {
         &self.pages
     }
 
-    /// Why simulations could not be kept in the [cache](Reproduction::cache); none if all are.
+    /// Returns the reason why simulations could not be stored in the [cache](Reproduction::cache); none if
+    /// all are.
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
         self.cache_failure.as_deref()
@@ -369,7 +377,7 @@ impl Reproduced {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Experiment {
-    /// `PAPER/NAME`.
+    /// The identifier, `PAPER/NAME`.
     pub id: String,
     /// The place in the paper, such as a figure.
     pub source: String,
@@ -377,7 +385,8 @@ pub struct Experiment {
     pub summary: String,
 }
 
-/// The experiments of all papers: those in `papers/` of the current folder, else those that are built in.
+/// Returns the experiments of all papers: those in `papers/` of the current folder, otherwise the built-in
+/// ones.
 ///
 /// ```
 /// let experiments = apportion::experiments()?;
@@ -386,21 +395,21 @@ pub struct Experiment {
 /// ```
 ///
 /// # Errors
-/// If a file of a paper is wrong.
+/// If a file of a paper is invalid.
 pub fn experiments() -> Result<Vec<Experiment>, ReproduceError> {
     let (papers, _) = find(Path::new(PAPERS), &[])?;
     let all = papers.into_iter().flat_map(|paper| paper.content.experiments);
     Ok(all.map(|one| Experiment { id: one.id, source: one.source, summary: one.summary }).collect())
 }
 
-/// Why a reproduction failed.
+/// The reason why a reproduction failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReproduceError {
-    /// Papers or experiments are not found or wrong: one problem a line.
+    /// Papers or experiments are not found or invalid: one problem per line.
     #[error(transparent)]
     Problems(#[from] Problems),
-    /// It would take too long, or too much memory.
+    /// The reproduction would take too long, or too much memory.
     #[error(
         "the experiments would take {0}, which is more than a day or 2 GB: name fewer of them, reduce the seeds, or run them all the \
          same with --force"
@@ -409,12 +418,12 @@ pub enum ReproduceError {
     /// The simulator refused or failed.
     #[error(transparent)]
     Simulator(#[from] ReplicateError),
-    /// It would take too long in real time.
+    /// The reproduction would take too long in real time.
     #[error(
         "the experiments would take {days:.1} days in real time, which is more than one: name fewer of them, reduce the seeds, or run them all the same with --force"
     )]
     TooLong {
-        /// How long.
+        /// The time that it would take.
         days: f64,
     },
     /// The lab cannot run an experiment, or failed.
@@ -423,7 +432,7 @@ pub enum ReproduceError {
     /// The folder cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It was cancelled before all runs were done.
+    /// The reproduction was cancelled before all runs had ended.
     #[error("interrupted before all runs were done: nothing is judged or written")]
     Cancelled,
 }

@@ -34,7 +34,7 @@ pub struct Results {
     cache_failure: Option<String>,
 }
 
-/// The mean of a metric at one point, see [`Results::metrics`].
+/// The mean of a metric at one point; see [`Results::metrics`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PointMetric {
@@ -45,7 +45,7 @@ pub struct PointMetric {
 }
 
 impl Results {
-    /// Those of this record, which was written to a folder or not.
+    /// Creates the results of this record, with the folder to which it was written, if any.
     pub(crate) fn new(
         record: apportion_report::RunResults,
         made: Provenance,
@@ -55,9 +55,10 @@ impl Results {
         Self { record, made, folder, cache_failure: cache_failure.map(|failure| failure.to_string()) }
     }
 
-    /// Reads results that were written to a folder, or the last of those below it, with all their tables. Outcomes are not stored:
-    /// [`points`](Self::points) have none, the [`report`](Self::report) is without details, and [`write`](Self::write) refuses. To
-    /// compare or draw results, [`load`] takes less time and memory.
+    /// Reads results that were written to a folder, or the last ones below it, with all their tables.
+    /// Outcomes are not stored: [`points`](Self::points) have none, the [`report`](Self::report) lacks
+    /// details, and [`write`](Self::write) returns an error. To compare or plot results, [`load`] takes less
+    /// time and memory.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -75,85 +76,89 @@ impl Results {
     /// ```
     ///
     /// # Errors
-    /// If it holds no results, or results that this version cannot read.
+    /// If the folder contains no results, or results that this version cannot read.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
         let (folder, record, made) = apportion_report::read(folder.as_ref())?;
         Ok(Self::new(record, made, Some(folder), None))
     }
 
-    /// How the results came about.
+    /// Returns the provenance of the results.
     #[must_use]
     pub const fn provenance(&self) -> &Provenance {
         &self.made
     }
 
-    /// The folder of the run, if it was [to be written](crate::Run::folder) or was [read](Self::read).
+    /// Returns the folder of the run, if it was [written](crate::Run::folder) or [read](Self::read).
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// How many replications and perturbed copies were not simulated now, but taken from the [cache](crate::Run::cache).
+    /// Returns the number of replications and perturbed copies that were taken from the
+    /// [cache](crate::Run::cache) instead of being simulated.
     #[must_use]
     pub const fn reused(&self) -> u64 {
         self.made.reused
     }
 
-    /// Why the [cache](crate::Run::cache) could not be written, if it could not: the results are whole, and another run has to
-    /// simulate them again.
+    /// Returns the reason why the [cache](crate::Run::cache) could not be written, if it failed: the results
+    /// are complete, and another run has to simulate them again.
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
         self.cache_failure.as_deref()
     }
 
-    /// Throughput, delay and drops of each flow: by point, replication and flow.
+    /// Returns throughput, delay and drops of each flow: by point, replication and flow.
     pub fn flows(&self) -> impl Iterator<Item = FlowRow> {
         FlowRow::of(&self.record)
     }
 
-    /// Throughput, delay and drops of each link: by point, replication and link.
+    /// Returns throughput, delay and drops of each link: by point, replication and link.
     pub fn links(&self) -> impl Iterator<Item = LinkRow> {
         LinkRow::of(&self.record)
     }
 
-    /// Throughput, backlog, window and round-trip time in each sample interval: by point and replication, flows
-    /// first, then watched links.
+    /// Returns throughput, backlog, window and round-trip time in each sample interval: by point and
+    /// replication, flows first, then watched links.
     pub fn series(&self) -> impl Iterator<Item = SeriesRow> {
         SeriesRow::of(&self.record)
     }
 
-    /// Rates that watched links allocated to flows in each sample interval, if their discipline infers the needs of
-    /// flows: by point, replication, link and flow.
+    /// Returns the rates that watched links allocated to flows in each sample interval, if their discipline
+    /// infers the needs of flows: by point, replication, link and flow.
     pub fn allocations(&self) -> impl Iterator<Item = AllocationRow> {
         AllocationRow::of(&self.record)
     }
 
-    /// Finite transfers that finished: by point, replication and flow, in the order of their start.
+    /// Returns the finite transfers that finished: by point, replication and flow, in the order of their
+    /// start.
     pub fn completions(&self) -> impl Iterator<Item = CompletionRow> {
         CompletionRow::of(&self.record)
     }
 
-    /// What people saw and heard of video and calls: by point, replication and flow.
+    /// Returns the perceived quality of video and calls: by point, replication and flow.
     pub fn media(&self) -> impl Iterator<Item = MediaRow> {
         MediaRow::of(&self.record)
     }
 
-    /// Numbers that the disciplines of links report of themselves: by point, replication and link.
+    /// Returns the statistics that the disciplines of links report: by point, replication and link.
     pub fn statistics(&self) -> impl Iterator<Item = StatisticRow> {
         StatisticRow::of(&self.record)
     }
 
-    /// How flows answered to each event that changes what they are due: by point, replication, event and flow.
+    /// Returns the responses of flows to each event that changes the rates due to them: by point,
+    /// replication, event and flow.
     pub fn responses(&self) -> impl Iterator<Item = ResponseRow> {
         ResponseRow::of(&self.record)
     }
 
-    /// Where results depend on phases, and by how much, if [perturbed copies](crate::Run::phase_check) were simulated: by point and flow.
+    /// Returns the dependence of results on phases, if [perturbed copies](crate::Run::phase_check) were
+    /// simulated: by point and flow.
     pub fn phase_sensitivity(&self) -> impl Iterator<Item = PhaseSensitivityRow> {
         PhaseSensitivityRow::of(&self.record)
     }
 
-    /// One of these tables, by the type of its rows.
+    /// Returns one of these tables, by the type of its rows.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -175,8 +180,8 @@ impl Results {
         R::of(&self.record)
     }
 
-    /// The metrics of each point, with a sample for each replication: throughput, Jain's index, delays, utilisation,
-    /// drops and others, of everything and by group or link.
+    /// Returns the metrics of each point, with a sample for each replication: throughput, Jain's index,
+    /// delays, utilisation, drops and others, in total and by group or link.
     #[must_use]
     pub fn metrics(&self) -> Vec<PointMetric> {
         let named =
@@ -186,82 +191,87 @@ impl Results {
             .collect()
     }
 
-    /// The points, with the outcome of each replication if the run [holds](crate::Run::retain) them.
+    /// Returns the points, with the outcome of each replication if the run [retains](crate::Run::retain)
+    /// them.
     #[must_use]
     pub fn points(&self) -> &[PointResults] {
         &self.record.points
     }
 
-    /// The seeds, as planned: one for each replication of a point.
+    /// Returns the seeds, as planned: one for each replication of a point.
     #[must_use]
     pub fn seeds(&self) -> &[u64] {
         &self.record.seeds
     }
 
-    /// Whether every replication of every point, and every perturbed copy, is there; false if the run was cancelled.
+    /// Whether all replications of all points, and all perturbed copies, are present; false if the run was
+    /// cancelled.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.record.complete
     }
 
-    /// Where the first replication was cut, if the run was cancelled in the simulator when none had ended. There are results of what it
-    /// measured until then, unless that is [none](Self::is_empty).
+    /// Returns the simulated time at which the first replication was cut, if the run was cancelled in the
+    /// simulator before any replication had ended. The results then cover the measurements up to this time,
+    /// unless there are [none](Self::is_empty).
     #[must_use]
     pub fn cut(&self) -> Option<Cut> {
         self.record.cut()
     }
 
-    /// Whether not one replication is there: the run was cancelled before any had ended.
+    /// Whether no replication is present: the run was cancelled before any had ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.record.is_empty()
     }
 
-    /// Why replications are not valid, one line each with point and seed; empty if all are. In the lab a replication is
-    /// not valid if the machine was too busy to keep real time.
+    /// Returns the reasons why replications are not valid, one line each with point and seed; empty if all
+    /// are valid. In the lab a replication is not valid if the machine was too busy to keep real time.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.record.faults()
     }
 
-    /// What of the run probably does not mean what its author expects, one line each: a link that nothing watches limits the flows,
-    /// too little time is measured, a `ramp` has no flow to reserve for, or a guarantee does nothing. Empty if there is nothing to say.
+    /// Returns warnings about likely mistakes in the scenario, one line each: an unwatched link limits the
+    /// flows, too little time is measured, a `ramp` has no flow to reserve for, or a guarantee has no effect.
+    /// Empty if there are none.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.record.warnings
     }
 
-    /// The report as one self-contained HTML page.
+    /// Returns the report as one self-contained HTML page.
     #[must_use]
     pub fn report(&self) -> String {
         apportion_report::page(&self.record)
     }
 
-    /// A summary for a terminal: at most 25 lines.
+    /// Returns a summary for a terminal, of at most 25 lines.
     #[must_use]
     pub fn summary(&self) -> String {
         apportion_report::summary(&self.record)
     }
 
-    /// The run, the [metrics](Self::metrics) with mean and 95 % interval and the rows of [phase sensitivity](Self::phase_sensitivity), one JSON object a
-    /// line.
+    /// Returns the run, the [metrics](Self::metrics) with mean and 95 % interval and the rows of [phase
+    /// sensitivity](Self::phase_sensitivity) as JSON lines, one object per line.
     #[must_use]
     pub fn json_lines(&self) -> String {
         apportion_report::json_lines(&self.record)
     }
 
-    /// Writes the results to a folder of their own below `folder`, which is returned: `folder/1` for the first, `folder/2` for the
-    /// next. It holds `run.json`, a Parquet file for each table, CSV files of the most used ones unless the run is long, and
-    /// `report.html`; it appears with all of them or not at all.
+    /// Writes the results to their own folder below `folder`, and returns it: `folder/1` for the first,
+    /// `folder/2` for the next. It contains `run.json`, a Parquet file for each table, CSV files of the most
+    /// used ones unless the run is long, and `report.html`; it appears with all of them or not at all.
     ///
     /// # Errors
-    /// If it cannot be written, or if the run did not [hold](crate::Run::retain) what tables and report are made of.
+    /// If the folder cannot be written, or if the run did not [retain](crate::Run::retain) the outcomes that
+    /// tables and report need.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<PathBuf, WriteError> {
         let replications = self.record.seeds.len().saturating_mul(self.record.points.len());
         apportion_report::write(folder.as_ref(), &self.record, Contents::of(replications as u64), &self.made)
     }
 
-    /// The same results, which were written to this folder.
+    /// Returns the results with the folder to which they were written.
     pub(crate) fn written(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
     }
@@ -271,15 +281,16 @@ impl Results {
     }
 }
 
-/// Checks that results can be written below a folder, and creates it if need be. Cheap: call it before a long run.
+/// Checks that results can be written below a folder, and creates it if needed. Cheap: call it before a long
+/// run.
 ///
 /// # Errors
-/// If it cannot be created or written, or is no folder.
+/// If the folder cannot be created or written, or is not a folder.
 pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
     apportion_report::check(folder.as_ref())
 }
 
-/// Reads the results of a folder, as far as they can be [compared](crate::compare()).
+/// Reads the results of a folder for a [comparison](crate::compare()).
 ///
 /// ```no_run
 /// let runs = [apportion::load("results/one")?, apportion::load("results/two")?];
@@ -288,7 +299,7 @@ pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
 /// ```
 ///
 /// # Errors
-/// If it holds no results, or results that this version cannot read.
+/// If the folder contains no results, or results that this version cannot read.
 pub fn load(folder: impl AsRef<Path>) -> Result<StoredRun, LoadError> {
     apportion_report::load(folder.as_ref())
 }

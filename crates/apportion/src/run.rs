@@ -40,7 +40,7 @@ use crate::staged_run::StagedRun;
 pub struct Run<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) seeds: u64,
-    /// None: by the number of seeds.
+    /// None: depends on the number of seeds.
     phase_check: Option<bool>,
     pub(crate) jobs: usize,
     pub(crate) cancel: Cancel,
@@ -50,7 +50,7 @@ pub struct Run<'a> {
     pub(crate) force: bool,
     pub(crate) cache: Option<(Cache, u64)>,
     pub(crate) retain: Retain,
-    /// None: by the number of replications.
+    /// None: depends on the number of replications.
     series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
@@ -60,12 +60,14 @@ pub struct Run<'a> {
 
 builders! {
     Run:
-    /// Replications of each point, each with a seed of its own: the scenario's for the first, seeds derived from it
-    /// for the others. Default 1.
+    /// Sets the number of replications of each point, each with its own seed: the scenario's for the first,
+    /// seeds derived from it for the others. Default: 1.
     seeds,
-    /// Whether each replication has a perturbed copy in the simulator, which shows [where results depend on phases](Results::phase_sensitivity): the same
-    /// seed, with every propagation delay of the scenario moved by 1 µs, up or down; two replications in succession share the moves. The perturbed copies double the time. They change no other table. Default: with more than one seed. Runs in real time
-    /// have none: their phases vary by more than that from run to run.
+    /// Sets whether each replication has a perturbed copy in the simulator, which shows [where results depend
+    /// on phases](Results::phase_sensitivity): the same seed, with every propagation delay of the scenario
+    /// moved by 1 µs, up or down; two successive replications share the moves. Perturbed copies double the
+    /// time. They change no other table. Default: with more than one seed. Runs in real time have none: their
+    /// phases vary by more than that from run to run.
     ///
     /// ```
     /// // Two flows alike, without jitter and random starts: which of them finds the last place of the buffer is decided by phases.
@@ -84,11 +86,12 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     phase_check,
-    /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
-    /// depend on it.
+    /// Sets the number of concurrent replications; 0 means one for each core. Results do not depend on it.
+    /// Default: 0.
     jobs,
-    /// A token that ends the run: it then has the replications that were finished, or if there are none what the first one of each point
-    /// [measured until then](Results::cut), and [`is_complete`](Results::is_complete) is false. Default: a token that nothing cancels.
+    /// Sets a token that cancels the run: it then has the finished replications, or if there are none the
+    /// measurements of the first one of each point [up to the cancellation](Results::cut), and
+    /// [`is_complete`](Results::is_complete) is false. Default: a token that is never cancelled.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -110,11 +113,13 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     cancel,
-    /// A callback after each replication and each [perturbed copy](Self::phase_check), one call at a time and in ascending order, from the thread that ran it.
+    /// Sets a callback after each replication and each [perturbed copy](Self::phase_check), one call at a
+    /// time and in ascending order, from the thread that ran it.
     progress,
-    /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
-    /// whole, unless nothing was measured, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
-    /// each point. Without a folder, the default, nothing is written and nothing captured.
+    /// Sets the folder in which the results get their own folder: `folder/1` for the first run, `folder/2`
+    /// for the next. It appears when the run is complete, unless nothing was measured, and contains the files
+    /// of [`Results::write`] and a capture of each link with `pcap = true`, of the first replication of each
+    /// point. Default: none, nothing is written or captured.
     ///
     /// ```no_run
     /// # let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
@@ -122,11 +127,12 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     folder,
-    /// Takes replications and perturbed copies that were simulated before from this cache, and keeps those that are simulated now in it, each as
-    /// it ends: a run that was interrupted or killed goes on where it was. At the end what was not used for the longest time is
-    /// deleted until the cache has at most `most` bytes. Equal keys mean equal results: the key of a point is the hash of all that
-    /// its results depend on, with the sources of this program. Scenarios with [disciplines of your own](crate::Catalog) are not
-    /// cached, nor are runs that [report events](Self::on_drop). Default: no cache.
+    /// Takes replications and perturbed copies from this cache that were simulated before, and stores those
+    /// that are simulated now, each when it ends: a run that was interrupted or killed resumes. At the end
+    /// the least recently used files are deleted until the cache has at most `most` bytes. Equal keys mean
+    /// equal results: the key of a point is the hash of everything that its results depend on, including the
+    /// sources of this program. Scenarios with [registered disciplines](crate::Catalog) are not cached, nor
+    /// are runs that [report events](Self::on_drop). Default: no cache.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -143,13 +149,13 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     cache,
-    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
-    /// than a day in real time. Default: false.
+    /// Sets whether to run even if the [estimate](Self::estimate) exceeds a day of CPU time or 2 GB of
+    /// memory, or if the lab takes more than a day in real time. Default: false.
     force,
 }
 
 impl<'a> Run<'a> {
-    /// One replication of each point, on all cores; nothing is written.
+    /// Creates a run with one replication of each point, on all cores; nothing is written.
     pub fn new(scenario: &'a Scenario) -> Self {
         Self {
             scenario,
@@ -171,8 +177,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the results hold of each replication. Metrics and the report they always have; with metrics alone a run takes little memory,
-    /// whatever its length. Default: outcomes.
+    /// Sets the parts of each replication that the results retain, in addition to metrics and the report;
+    /// with metrics alone a run of any length takes little memory. Default: outcomes.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -192,15 +198,15 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Whether the folder has the tables over time, `series` and `allocations`. Default: in runs of up to
-    /// [a thousand replications](crate::Contents::LONG).
+    /// Sets whether the folder gets the tables over time, `series` and `allocations`. Default: in runs of up
+    /// to [a thousand replications](crate::Contents::LONG).
     pub fn series(mut self, with_series: bool) -> Self {
         self.series = Some(with_series);
         self
     }
 
-    /// What it takes in the simulator: time and packets of all points, replications and [perturbed copies](Self::phase_check), memory of those
-    /// that run at once.
+    /// Estimates the cost in the simulator: time and packets of all points, replications and [perturbed
+    /// copies](Self::phase_check), memory of the concurrent ones.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -223,13 +229,13 @@ impl<'a> Run<'a> {
         if self.force { Ok(()) } else { self.simulations().check_size() }
     }
 
-    /// What it simulates.
+    /// Returns the simulations of the run.
     pub fn simulations(&self) -> Simulations<'a> {
         Simulations {
             checks_phases: self.checks_phases(),
             retains_outcomes: self.retain == Retain::Full,
             has_intervals: self.contents().intervals,
-            // Each of them is shown, not only those that begin when none is.
+            // By default one at a time, so that the page shows each of them.
             jobs: if self.jobs == 0 && self.events.are_watched() { 1 } else { self.jobs },
             cancel: self.cancel.clone(),
             cache: self.cache.as_ref().filter(|_| self.events.are_none()).map(|(cache, _)| cache.clone()),
@@ -237,19 +243,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs it in the simulator. A run that was cancelled before anything was measured has no folder.
+    /// Runs the scenario in the simulator. A run that was cancelled before anything was measured has no
+    /// folder.
     ///
     /// # Errors
-    /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture
-    /// cannot be written. There is no new folder then.
+    /// If the run is [too large](Self::force), a point is too large for the simulator, threads cannot be
+    /// started, or the folder or a capture cannot be written. There is no new folder then.
     pub fn simulate(&self) -> Result<Results, RunError> {
         Ok(self.stage()?.publish()?)
     }
 
-    /// Runs it in the simulator, and leaves it to the caller whether its folder appears.
+    /// Runs the scenario in the simulator, and lets the caller decide whether its folder appears.
     ///
     /// # Errors
-    /// As [`simulate`](Self::simulate).
+    /// As for [`simulate`](Self::simulate).
     pub fn stage(&self) -> Result<StagedRun, RunError> {
         self.check_size()?;
         let begun = Begun::now();
@@ -267,15 +274,15 @@ impl<'a> Run<'a> {
         Ok(StagedRun::new(Results::new(record, made, None, cache_failure), writer))
     }
 
-    /// What the folder holds.
+    /// Returns the contents of the folder.
     pub(crate) fn contents(&self) -> Contents {
         let replications = self.seeds.saturating_mul(self.scenario.points().len() as u64);
         let usual = Contents::of(replications);
         Contents { intervals: self.series.unwrap_or(usual.intervals), ..usual }
     }
 
-    /// Simulates what is not in the cache, and records all in the order of points, then of seeds. How many there were before, and
-    /// why the cache failed if it did.
+    /// Simulates the replications that are not in the cache, and records all in the order of points, then of
+    /// seeds. Returns the number taken from the cache, and the reason if the cache failed.
     fn replications(
         &self,
         captures: Option<&Captures>,
@@ -320,12 +327,13 @@ impl<'a> Run<'a> {
         Ok((counter.reused(), cached.finish(self.cache.as_ref().map_or(u64::MAX, |(_, most)| *most))))
     }
 
-    /// How many simulations are recorded together: all if outcomes are held anyway, else as many as take little memory.
+    /// Returns the number of simulations that are recorded together: all if outcomes are retained anyway,
+    /// otherwise as many as take little memory.
     fn batch(&self) -> usize {
-        /// What rows of a flow or link take, and what those of one sample interval take, bytes. Measured.
+        /// The memory of the rows of a flow or link, and of one sample interval, in bytes. Measured.
         const ROWS: usize = 1_000;
         const INTERVAL: usize = 200;
-        /// Chosen: small, and a run has few batches all the same.
+        /// Chosen: small, but large enough that a run has few batches.
         const MEMORY: usize = 64 << 20;
         if self.retain == Retain::Full {
             return usize::MAX;
@@ -337,11 +345,11 @@ impl<'a> Run<'a> {
             (scenario.flows.len() + scenario.links.len()) * (ROWS + INTERVAL * samples)
         };
         let most = self.scenario.points().iter().map(rows).max().unwrap_or(1);
-        // Enough for every core to be busy most of the time.
+        // Enough to keep every core busy most of the time.
         (MEMORY / most.max(1)).clamp(256, 1 << 14)
     }
 
-    /// The seeds of each point.
+    /// Returns the seeds of each point.
     pub(crate) fn seeds_of_points(&self) -> Vec<Vec<u64>> {
         let seeds =
             |point: &Point| (0..self.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
@@ -349,9 +357,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Events in the simulator. Callbacks are called on the thread that runs the replication: those of one replication in the order of
-/// time, several replications at the same time unless the run has one [job](Run::jobs). A run with callbacks takes nothing from the
-/// [cache](Run::cache). Perturbed copies are not reported.
+/// Events in the simulator. Callbacks are called on the thread that runs the replication: in the order of
+/// time within a replication, concurrently for several replications unless the run has one [job](Run::jobs).
+/// A run with callbacks takes nothing from the [cache](Run::cache). Perturbed copies are not reported.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -374,27 +382,28 @@ impl<'a> Run<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<'a> Run<'a> {
-    /// A callback for each packet that a discipline drops or a wire loses, from the start of the run; tables count from `measure_from`
-    /// on.
+    /// Sets a callback for each packet that a discipline drops or a wire loses, from the start of the run;
+    /// tables count only from `measure_from` on.
     pub fn on_drop(mut self, report: impl Fn(&Dropped<'_>) + Send + Sync + 'a) -> Self {
         self.events.on_drop = Some(Box::new(report));
         self
     }
 
-    /// A callback for each packet that a discipline marks, from the start of the run.
+    /// Sets a callback for each packet that a discipline marks, from the start of the run.
     pub fn on_mark(mut self, report: impl Fn(&Marked<'_>) + Send + Sync + 'a) -> Self {
         self.events.on_mark = Some(Box::new(report));
         self
     }
 
-    /// A callback at the end of each sample interval.
+    /// Sets a callback at the end of each sample interval.
     pub fn on_sample(mut self, report: impl Fn(&Sampled<'_>) + Send + Sync + 'a) -> Self {
         self.events.on_sample = Some(Box::new(report));
         self
     }
 
-    /// A page in the browser that shows it, also in [the lab](Self::lab), one replication at a time: [`jobs`](Self::jobs) is 1 by default then, and of several at the
-    /// same time those are shown that begin when no other is.
+    /// Sets a page in the browser that shows the run, also in [the lab](Self::lab), one replication at a
+    /// time: [`jobs`](Self::jobs) is 1 by default then, and of concurrent replications the page shows those
+    /// that begin when no other is shown.
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub fn watch(mut self, page: &'a crate::watch::Watch) -> Self {
         self.events.watch = Some(page);

@@ -1,4 +1,4 @@
-//! Why a run failed.
+//! The errors of a run.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use apportion_sim::replicate::ReplicateError;
 #[cfg(all(feature = "live", target_os = "linux"))]
 use crate::results::Results;
 
-/// Why a run has no results.
+/// The reason why a run has no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It would take too long, or too much memory.
+    /// The run would take too long, or too much memory.
     #[error(
         "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the links with \
          `watch`, the points or the seeds, {}or run it all the same with --force",
@@ -22,11 +22,11 @@ pub enum RunError {
         if *checks_phases { "leave out perturbed copies with --no-phase-check, " } else { "" }
     )]
     TooLarge {
-        /// What the scenario is called.
+        /// The name of the scenario.
         scenario: PathBuf,
-        /// What it would take.
+        /// The estimated cost.
         estimate: Estimate,
-        /// Whether a part of that is [perturbed copies](crate::Run::phase_check).
+        /// Whether the cost includes [perturbed copies](crate::Run::phase_check).
         checks_phases: bool,
     },
     /// The lab would take too long.
@@ -37,17 +37,17 @@ pub enum RunError {
         seconds / 86_400.0
     )]
     TooLong {
-        /// What the scenario is called.
+        /// The name of the scenario.
         scenario: PathBuf,
-        /// How long it would take, s.
+        /// The time that it would take, in seconds.
         seconds: f64,
     },
     /// The simulator refused or failed.
     #[error("{}: {cause}", scenario.display())]
     Simulator {
-        /// What the scenario is called.
+        /// The name of the scenario.
         scenario: PathBuf,
-        /// Why.
+        /// The reason.
         cause: ReplicateError,
     },
     /// There is no simulation of this number.
@@ -55,41 +55,42 @@ pub enum RunError {
     NoSimulation {
         /// The number.
         number: usize,
-        /// How many there are.
+        /// The number of simulations.
         count: usize,
     },
-    /// What a simulation gave cannot be encoded.
+    /// The result of a simulation cannot be encoded.
     #[error("cannot encode what was simulated: {0}")]
     Encode(io::Error),
     /// A capture cannot be written.
     #[error("cannot write the capture `{}`: {cause}", path.display())]
     Capture {
-        /// Its file.
+        /// The file of the capture.
         path: PathBuf,
-        /// Why.
+        /// The error.
         cause: io::Error,
     },
     /// Results cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The lab ran it, and its results cannot be written.
+    /// The lab finished, but its results cannot be written.
     #[cfg(all(feature = "live", target_os = "linux"))]
     #[error("{cause}")]
     Unwritten {
-        /// Why.
+        /// The error.
         cause: WriteError,
-        /// What the lab measured: it took its time.
+        /// The results of the lab, which took real time.
         finished: Box<Results>,
     },
     /// The lab refused or failed.
     #[cfg(all(feature = "live", target_os = "linux"))]
     #[error("{}: {cause}", scenario.display())]
     Lab {
-        /// What the scenario is called.
+        /// The name of the scenario.
         scenario: PathBuf,
-        /// Why.
+        /// The reason.
         cause: Box<apportion_live::lab::LabError>,
-        /// What was finished before; it was written if there was a folder. None if nothing was run.
+        /// The replications finished before; they were written if there was a folder. None if nothing was
+        /// run.
         finished: Option<Box<Results>>,
     },
 }

@@ -14,10 +14,12 @@ use serde::Serialize;
 use crate::cache::Key;
 use crate::sources::{BUILD, TARGET};
 
-/// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.
+/// The name in messages of a scenario without a file; files that it refers to are relative to the current
+/// folder.
 const UNNAMED: &str = "scenario";
 
-/// Longest scenario file, in bytes. Chosen: a hundred thousand flows of a table each take 10 MB.
+/// The maximum size of a scenario file, in bytes. Chosen: a hundred thousand flows with a table each take 10
+/// MB.
 const MAX_FILE: u64 = 16 << 20;
 
 /// A checked scenario: one point, or one for each combination of its swept values.
@@ -45,12 +47,12 @@ pub struct Scenario {
     catalog: Catalog,
     suite: Suite,
     has_own_code: bool,
-    /// Of each point, where it was asked for.
+    /// The key of each point, computed when it is first needed.
     keys: Vec<OnceLock<Key>>,
 }
 
 impl Scenario {
-    /// A suite that was loaded from this file, with the disciplines of this project.
+    /// Creates a scenario from a suite that was loaded from this file, with the disciplines of this project.
     pub(crate) fn of_suite(suite: Suite, origin: PathBuf) -> Self {
         let text = suite.canonical.clone();
         Self::new(text, origin, Vec::new(), Catalog::default(), suite)
@@ -76,7 +78,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// If it cannot be read, or everything that is wrong with it.
+    /// If the file cannot be read, or all problems of the scenario.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         ScenarioBuilder::from_file(path).load()
     }
@@ -84,12 +86,12 @@ impl Scenario {
     /// Checks the text of a scenario. Files that it refers to are relative to the current folder.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the scenario.
     pub fn from_text(text: impl Into<String>) -> Result<Self, ScenarioError> {
         ScenarioBuilder::from_text(text).load()
     }
 
-    /// Checks a scenario that is put together from values: a table of TOML or JSON, or a struct of your own.
+    /// Checks a scenario given as values: a table of TOML or JSON, or a struct of the caller.
     ///
     /// ```
     /// let scenario = apportion::Scenario::from_values(&serde_json::json!({
@@ -103,14 +105,14 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// If the values have no form in TOML, or everything that is wrong with the scenario.
+    /// If the values cannot be represented in TOML, or all problems of the scenario.
     pub fn from_values(values: &impl Serialize) -> Result<Self, ScenarioError> {
         ScenarioBuilder::from_values(values)?.load()
     }
 
-    /// The same scenario with the value at a key path replaced, such as `link.bottleneck.rate`. The value is
-    /// written as in a scenario file; text may go without quotes, and a list is a sweep. `rate`, `delay`, `queue` and `loss`
-    /// without a path are those of the only bottleneck.
+    /// Returns the scenario with the value at a key path replaced, such as `link.bottleneck.rate`. The value
+    /// is written as in a scenario file; quotes around text may be omitted, and a list is a sweep. `rate`,
+    /// `delay`, `queue` and `loss` without a path are those of the only bottleneck.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -126,12 +128,12 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// Everything that is wrong with the scenario that results.
+    /// All problems of the resulting scenario.
     pub fn set(&self, path: impl Into<String>, value: impl Display) -> Result<Self, ScenarioError> {
         self.edit().set(path, value).load()
     }
 
-    /// A builder of this scenario, to set several values that are valid only together.
+    /// Returns a builder of this scenario, to set several values that are valid only together.
     pub fn edit(&self) -> ScenarioBuilder {
         ScenarioBuilder {
             source: Source::Text(self.text.clone()),
@@ -141,57 +143,58 @@ impl Scenario {
         }
     }
 
-    /// Its title; the name of its file if it has none of its own.
+    /// Returns the title, or the name of the file if the scenario has no title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.suite.title
     }
 
-    /// The points of its sweep, in the order of the grid: the first axis varies slowest. A scenario without a
-    /// sweep has one, without a label.
+    /// Returns the points of the sweep, in the order of the grid: the first axis varies slowest. A scenario
+    /// without a sweep has one point, without a label.
     #[must_use]
     pub fn points(&self) -> &[Point] {
         &self.suite.points
     }
 
-    /// The scenario as it was understood, as TOML: settings in place, defaults filled in, tables sorted. It loads
-    /// back to the same scenario.
+    /// Returns the scenario in canonical form, as TOML: settings in place, defaults filled in, tables sorted.
+    /// It loads back to the same scenario.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.suite.canonical
     }
 
-    /// A hash of the canonical text without the title: equal for scenarios that give equal results.
+    /// Returns a hash of the canonical text without the title: equal for scenarios with equal results.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.suite.hash
     }
 
-    /// The hash of all that results of the point of this number depend on, besides seeds.
+    /// Returns the hash of everything except seeds that the results of the point of this number depend on.
     pub(crate) fn key(&self, at: usize) -> &Key {
         let inputs = || self.suite.inputs(&self.suite.points[at]);
         self.keys[at].get_or_init(|| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), inputs().as_bytes()]))
     }
 
-    /// Whether it has what a program has registered: a queue, from the start or by a change, is such a [discipline](Catalog::register), or
-    /// a flow has such a [congestion control](Catalog::register_control).
+    /// Whether the scenario uses registered code: a queue, from the start or by a change, is a registered
+    /// [discipline](Catalog::register), or a flow has a registered [congestion
+    /// control](Catalog::register_control).
     #[must_use]
     pub const fn has_own_code(&self) -> bool {
         self.has_own_code
     }
 
-    /// The files that it refers to.
+    /// Returns the files that the scenario refers to.
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let folder = self.origin.parent().unwrap_or(Path::new(""));
         self.suite.files().map(|path| folder.join(path))
     }
 
-    /// Its text as it was written, and what was set.
+    /// Returns the text as it was written, and the values that were set.
     pub(crate) fn source(&self) -> (&str, &[(String, String)]) {
         (&self.text, &self.settings)
     }
 
-    /// Its name in messages: the path of its file, or `scenario`.
+    /// Returns the name of the scenario in messages: the path of its file, or `scenario`.
     #[must_use]
     pub fn origin(&self) -> &Path {
         &self.origin
@@ -226,19 +229,19 @@ pub struct ScenarioBuilder {
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// At the origin.
+    /// The file at the origin.
     File,
     Text(String),
 }
 
 impl ScenarioBuilder {
-    /// From a file, which [`load`](Self::load) reads.
+    /// Creates a builder from a file, which [`load`](Self::load) reads.
     pub fn from_file(path: impl AsRef<Path>) -> Self {
         let catalog = Catalog::default();
         Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new(), catalog }
     }
 
-    /// From one of the [examples](crate::examples()); `None` if none has this name.
+    /// Creates a builder from one of the [examples](crate::examples()); `None` if there is none of this name.
     ///
     /// ```
     /// let quickstart = apportion::ScenarioBuilder::example("quickstart").ok_or("no such example")?;
@@ -251,27 +254,29 @@ impl ScenarioBuilder {
         Some(Self::from_text(text).origin(format!("{name}.toml")))
     }
 
-    /// From text. Messages call it `scenario` unless it is given a [name](Self::origin).
+    /// Creates a builder from text. Messages call the scenario `scenario` unless it has a
+    /// [name](Self::origin).
     pub fn from_text(text: impl Into<String>) -> Self {
         let (origin, catalog) = (PathBuf::from(UNNAMED), Catalog::default());
         Self { source: Source::Text(text.into()), origin, settings: Vec::new(), catalog }
     }
 
-    /// From values.
+    /// Creates a builder from values.
     ///
     /// # Errors
-    /// If they have no form in TOML.
+    /// If the values cannot be represented in TOML.
     pub fn from_values(values: &impl Serialize) -> Result<Self, ScenarioError> {
         Ok(Self::from_text(toml::to_string(values).map_err(ScenarioError::Values)?))
     }
 
-    /// The disciplines and congestion controls that it can name: those of this project by default, and those that you register.
+    /// Sets the disciplines and congestion controls that the scenario can name. Default: those of this
+    /// project.
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
     }
 
-    /// The path that messages name, and to whose folder the files that the scenario refers to are relative.
+    /// Sets the path that messages name, relative to whose folder the scenario's files are found.
     pub fn origin(mut self, path: impl Into<PathBuf>) -> Self {
         self.origin = path.into();
         self
@@ -286,12 +291,12 @@ impl ScenarioBuilder {
     /// Reads and checks the scenario.
     ///
     /// # Errors
-    /// If it cannot be read, or everything that is wrong with it.
+    /// If the file cannot be read, or all problems of the scenario.
     pub fn load(self) -> Result<Scenario, ScenarioError> {
         self.load_by(&apportion_scenario::read_file)
     }
 
-    /// The same, with the files that the scenario refers to from `read`.
+    /// Loads the scenario, with the files that it refers to from `read`.
     pub(crate) fn load_by(self, read: ReadFile<'_>) -> Result<Scenario, ScenarioError> {
         let Self { source, origin, settings, catalog } = self;
         let text = match source {
@@ -305,11 +310,11 @@ impl ScenarioBuilder {
     }
 }
 
-/// Why a scenario could not be loaded.
+/// The reason why a scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Its file cannot be read.
+    /// The scenario's file cannot be read.
     #[error(
         "{}: cannot read the scenario: {cause}{}; name a TOML file, or an example of `apportion list scenarios`",
         path.display(),
@@ -321,21 +326,21 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A file that it refers to can no longer be read.
+    /// A file that the scenario refers to can no longer be read.
     #[error("{}: cannot read it any more: {cause}; load the scenario again", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Values have no form in TOML.
+    /// Values cannot be represented in TOML.
     #[error("these values cannot be written as a scenario: {0}")]
     Values(toml::ser::Error),
-    /// Everything that is wrong with it, in the order of its lines. Prints one line for each.
+    /// All problems of the scenario, in the order of its lines. Prints one line for each.
     #[error("{}", lines(.0))]
     Problems(Vec<Problem>),
 }

@@ -1,4 +1,4 @@
-//! The disciplines of a league: those of the catalogue with the combinations that make sense, and those that are named.
+//! The disciplines of a league: those of the catalogue with meaningful combinations, or those that are named.
 
 use std::collections::BTreeSet;
 
@@ -10,44 +10,44 @@ use apportion_scenario::{did_you_mean, queue};
 
 use super::error::LeagueError;
 
-/// Counted by `.ci/instructions`.
+/// Instructions per packet, as counted by `.ci/instructions`.
 const COUNTED: &str = include_str!("../../instructions.txt");
 
-/// The load of which disciplines were counted that do something else at the edge, in the core, or for some flows: the name of the
-/// discipline, and that of its rows.
+/// The load under which disciplines were counted that behave differently at the edge, in the core, or for
+/// some flows: the name of the discipline, and the name of its rows.
 const LOADS: [(&str, &str); 4] =
     [("csfq", "csfq edge"), ("mcsfq", "csfq edge"), ("hcsfq", "hcsfq core"), ("ramp", "ramp real-rate")];
 
-/// What divides among hosts in front of a queue.
+/// The key that divides among hosts before a queue.
 const ISOLATE: &str = "isolate";
 
-/// What makes a discipline mark packets in place of dropping them.
+/// The key that lets a discipline mark packets instead of dropping them.
 const ECN: &str = "ecn";
 
 /// A discipline of a league.
 #[derive(Clone, Debug)]
 pub(super) struct Discipline {
-    /// Such as `stfq+pfd`.
+    /// The name, such as `stfq+pfd`.
     pub name: String,
-    /// As a scenario writes it.
+    /// The queue as in a scenario.
     pub queue: String,
-    /// The same with its marks switched on, if it can mark and does not unless it is asked to.
+    /// The same queue with marking enabled, if it can mark and does not by default.
     marking: Option<String>,
     /// The name of its files.
     pub file: String,
     pub params: DisciplineParams,
-    /// What it is made of.
+    /// The catalogue entries of its parts.
     pub entries: Vec<&'static Entry>,
 }
 
-/// Those that are named; if none are, all.
+/// Returns the named disciplines, or all if none are named.
 pub(super) fn all(catalog: &Catalog, names: &[String]) -> Result<Vec<Discipline>, LeagueError> {
     let wanted = if names.is_empty() { of_catalog(catalog) } else { names.to_vec() };
     let mut all: Vec<Discipline> = Vec::new();
     let mut files = BTreeSet::new();
     for name in wanted {
         let mut discipline = read(catalog, name.trim())?;
-        // The plain name comes first: `tail` is `fifo`, and `drr` has `lqd` anyway.
+        // The plain name comes first: `tail` is `fifo`, and `drr` has `lqd` by default.
         let is_twice = all.iter().any(|other| match names.is_empty() {
             true => other.params == discipline.params,
             false => other.name == discipline.name,
@@ -63,8 +63,9 @@ pub(super) fn all(catalog: &Catalog, names: &[String]) -> Result<Vec<Discipline>
     Ok(all)
 }
 
-/// The names of all that a catalogue can be combined to and that makes sense: each scheduler, policy and system by itself; each scheduler
-/// of flows with each policy that divides a buffer among them; and some that divide among hosts first.
+/// Returns the names of all meaningful combinations in a catalogue: each scheduler, policy and system by
+/// itself; each scheduler of flows with each policy that divides a buffer among them; and some that divide
+/// among hosts first.
 fn of_catalog(catalog: &Catalog) -> Vec<String> {
     let of = |role: Role| catalog.disciplines().filter(move |entry| entry.role == role);
     let plain = of(Role::Scheduler).chain(of(Role::Policy)).chain(of(Role::System));
@@ -80,13 +81,13 @@ fn of_catalog(catalog: &Catalog) -> Vec<String> {
             );
         }
     }
-    // Chosen: the usual ones, one with each way to keep a buffer short.
+    // Chosen: the common ones, one for each way to keep a buffer short.
     let of_hosts = ["drr", "stfq+pfd", "fq_codel", "fq_pie"];
     names.extend(of_hosts.map(|name| format!("{name}+{ISOLATE}")));
     names
 }
 
-/// Reads a name.
+/// Parses a name.
 fn read(catalog: &Catalog, name: &str) -> Result<Discipline, LeagueError> {
     let refuse = |cause: String| LeagueError::Discipline { name: name.to_owned(), cause };
     let (queue, words) = if name.starts_with('{') { of_table(name) } else { of_words(name) };
@@ -112,18 +113,19 @@ fn read(catalog: &Catalog, name: &str) -> Result<Discipline, LeagueError> {
     Ok(Discipline { name: name.to_owned(), queue, marking, file, params, entries })
 }
 
-/// The table with its marks switched on, if one of its parts has the switch, it is off by default, and the table does not set it.
+/// Returns the table with marking enabled, if one of its parts has the key, the default is off, and the table
+/// does not set it.
 fn marking(catalog: &Catalog, queue: &str, entries: &[&Entry]) -> Option<String> {
     let is_off = |entry: &&Entry| entry.param(ECN).is_some_and(|param| param.default == Some("false"));
     if !entries.iter().any(is_off) {
         return None;
     }
-    // A table that sets it has the key twice then, which is refused.
+    // A table that sets the key would then have it twice, which is refused.
     let marking = format!("{}, {ECN} = true }}", queue.trim_end().strip_suffix('}')?.trim_end());
     queue::from_text_with(catalog, &marking).is_ok().then_some(marking)
 }
 
-/// The table of a name such as `drr+pfd+isolate`, and its parts.
+/// Returns the table of a name such as `drr+pfd+isolate`, and its parts.
 fn of_words(name: &str) -> (String, Vec<String>) {
     let words: Vec<String> = name.split('+').map(|word| word.trim().to_owned()).collect();
     let mut table = String::new();
@@ -137,7 +139,7 @@ fn of_words(name: &str) -> (String, Vec<String>) {
     (format!("{{ {table} }}"), words)
 }
 
-/// A table as it was written, and the parts that it names.
+/// Returns a table as it was written, and the parts that it names.
 fn of_table(text: &str) -> (String, Vec<String>) {
     let table = format!("queue = {text}").parse::<toml::Table>().unwrap_or_default();
     let queue = table.get("queue");
@@ -147,7 +149,7 @@ fn of_table(text: &str) -> (String, Vec<String>) {
 }
 
 impl Discipline {
-    /// What the league says of it.
+    /// Returns the description of the discipline in the league.
     pub fn entrant(&self) -> Entrant {
         let join = |of: fn(&Entry) -> &'static str, between: &str| {
             self.entries.iter().map(|entry| of(entry)).collect::<Vec<_>>().join(between)
@@ -162,7 +164,7 @@ impl Discipline {
         }
     }
 
-    /// What it needs to know.
+    /// Returns what the discipline needs to know about flows.
     fn needs(&self) -> String {
         let mut needs: Vec<String> = Vec::new();
         match self.params.label_required() {
@@ -184,27 +186,27 @@ impl Discipline {
         needs.join(", ")
     }
 
-    /// Its table where flows heed marks, or where they do not.
+    /// Returns the table of the queue, with marking enabled if flows respond to marks.
     pub fn queue_where(&self, has_marks: bool) -> &str {
         self.marking.as_deref().filter(|_| has_marks).unwrap_or(&self.queue)
     }
 
-    /// Whether a part of it goes by this.
+    /// Whether a part of the discipline uses this information.
     pub fn goes_by(&self, what: GoesBy) -> bool {
         self.entries.iter().any(|entry| entry.traits.goes_by == Some(what))
     }
 
-    /// Whether its routers keep nothing for each flow, as its cost says in the catalogue.
+    /// Whether its routers keep no per-flow state, according to its cost in the catalogue.
     pub fn is_stateless(&self) -> bool {
         self.entries
             .iter()
             .all(|entry| entry.cost.contains("no state") || entry.cost.contains("none per flow"))
     }
 
-    /// What was counted of it.
+    /// Returns the counted instructions of the discipline.
     fn counted(&self) -> Counted {
         let names: Vec<&str> = self.entries.iter().map(|entry| entry.name).collect();
-        // A policy alone is in front of a FIFO; that of a FIFO is not named.
+        // A policy alone is used with a FIFO; the policy of a FIFO is not named.
         let joined = names.join("+");
         let load = LOADS.iter().find(|(name, _)| *name == joined).map(|(_, load)| (*load).to_owned());
         let mut called = vec![format!("fifo+{joined}"), joined.replace("fifo+tail", "fifo"), joined];
@@ -246,7 +248,7 @@ mod tests {
         for name in ["drr", "wf2q_plus", "stfq+pfd", "tred", "csfq"] {
             assert!(counted(name).many.is_some(), "{name}");
         }
-        // The policy of a scheduler need not be named, and a policy alone is in front of a FIFO.
+        // The policy of a scheduler may be omitted, and a policy alone is used with a FIFO.
         assert_eq!(counted("drr"), counted("drr+lqd"));
         assert!(counted("pie").few.is_some() && counted("pie").few != counted("fifo").few);
         assert!(counted("fq_codel").bytes.is_some_and(|bytes| bytes > 0));

@@ -1,4 +1,4 @@
-//! Why a league has no results.
+//! The errors of a league.
 
 use apportion_report::WriteError;
 use apportion_scenario::Estimate;
@@ -6,30 +6,30 @@ use apportion_scenario::Estimate;
 use crate::run_error::RunError;
 use crate::scenario::ScenarioError;
 
-/// Why a league has no results.
+/// The reason why a league has no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeagueError {
-    /// A discipline is not known, or its parts do not fit.
+    /// A discipline is unknown, or its parts do not fit together.
     #[error("discipline `{name}`: {cause}")]
     Discipline {
-        /// As it was named.
+        /// The name as given.
         name: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// A situation is not known, or is none.
+    /// A situation is unknown, or is not a valid situation.
     #[error("situation `{name}`: {cause}")]
     Situation {
-        /// As it was named.
+        /// The name as given.
         name: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// The scenario of a situation is wrong.
+    /// The scenario of a situation is invalid.
     #[error(transparent)]
     Scenario(#[from] Box<ScenarioError>),
-    /// It would take too long, or too much memory.
+    /// The league would take too long, or too much memory.
     #[error(
         "the league would take {0}, which is more than a day or 2 GB: name fewer disciplines or situations, reduce the seeds, or run it \
          all the same with --force"
@@ -41,13 +41,13 @@ pub enum LeagueError {
     /// A stored league cannot be read.
     #[error(transparent)]
     Stored(#[from] apportion_report::league::StoredError),
-    /// A stored league has nothing of this name.
+    /// A stored league contains nothing of this name.
     #[error(transparent)]
     Missing(#[from] apportion_report::league::Missing),
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It was cancelled before all was simulated.
+    /// The league was cancelled before all simulations had ended.
     #[error("interrupted before all was simulated: nothing is written")]
     Cancelled,
 }

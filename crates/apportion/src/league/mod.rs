@@ -26,7 +26,8 @@ pub use error::LeagueError;
 use situation::Situation;
 pub use situation::situations;
 
-/// Replications of each cell, if not set. Chosen: intervals are some percent wide, and two cores take less than half an hour.
+/// The default number of replications of each cell. Chosen: intervals are a few percent wide, and two cores
+/// take less than half an hour.
 const SEEDS: u64 = 5;
 
 /// A league: each discipline runs in each scenario, a *situation* of the league.
@@ -67,32 +68,34 @@ impl Default for League<'_> {
 
 builders! {
     League:
-    /// Replications of each cell, each with a seed of its own. Default 5.
+    /// Sets the number of replications of each cell, each with its own seed. Default: 5.
     seeds,
-    /// Whether each replication has a [perturbed copy](Run::phase_check). Default: with more than one seed.
+    /// Sets whether each replication has a [perturbed copy](Run::phase_check). Default: with more than one
+    /// seed.
     phase_check,
-    /// As of [a run](Run::jobs).
+    /// Sets the number of concurrent simulations, as in [a run](Run::jobs).
     jobs,
-    /// A token that ends the league, without a result; what was simulated is in the cache.
+    /// Sets a token that ends the league, without a result; finished simulations are in the cache.
     cancel,
-    /// A callback after each simulation, one call at a time and in ascending order.
+    /// Sets a callback after each simulation, one call at a time and in ascending order.
     progress,
-    /// Where the league gets a folder of its own, `folder/1` for the first: `league.html`, a page for each cell in `cells`, and all metrics
-    /// of all cells as `cells.csv` and `cells.parquet`, and what the page shows as `league.jsonl`. Without one, the default, nothing is
-    /// written.
+    /// Sets the folder in which the league gets its own folder, `folder/1` for the first. It contains
+    /// `league.html`, a page for each cell in `cells`, all metrics of all cells as `cells.csv` and
+    /// `cells.parquet`, and the contents of the page as `league.jsonl`. Default: none, nothing is written.
     folder,
-    /// Whether the folder also gets figures and tables for papers, in `kit`. Default: false.
+    /// Sets whether the folder also gets figures and tables for papers, in `kit`. Default: false.
     kit,
-    /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
-    /// simulates that anew.
+    /// Sets the cache, as in [a run](Run::cache): a league that was killed resumes, and only cells with a
+    /// changed situation or discipline are simulated anew.
     cache,
-    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    /// Sets whether to run the league even if the [estimate](Self::estimate) exceeds a day of CPU time or 2
+    /// GB of memory. Default: false.
     force,
 }
 
 impl<'a> League<'a> {
-    /// Every discipline of the catalogue in every [situation](situations()), five replications of each, on all cores; nothing is
-    /// written.
+    /// Creates a league of every discipline of the catalogue in every [situation](situations()), with five
+    /// replications each, on all cores; nothing is written.
     pub fn new() -> Self {
         Self {
             disciplines: Vec::new(),
@@ -111,21 +114,23 @@ impl<'a> League<'a> {
         }
     }
 
-    /// The disciplines: names of the catalogue, joined to a buffer policy or to `isolate` by `+` as in `stfq+pfd` and
-    /// `fq_codel+isolate`, or tables as scenarios have them, such as `{ kind = "pie", target = "5ms" }`. All if there are none.
+    /// Sets the disciplines: names of the catalogue, combined with a buffer policy or with `isolate` by `+`
+    /// as in `stfq+pfd` and `fq_codel+isolate`, or tables as in scenarios, such as
+    /// `{ kind = "pie", target = "5ms" }`. Default: all.
     pub fn disciplines<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.disciplines = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The situations that they run in: names of [situations](situations()), or paths of scenario files. All that are built in if there
-    /// are none. In a file the disciplines take the place of its list of queues, or of its only queue.
+    /// Sets the situations: names of [situations](situations()), or paths of scenario files. Default: all
+    /// built-in ones. In a file, the disciplines replace its list of queues, or its only queue.
     pub fn situations<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.situations = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A scenario of your own that they run in as well, under this name. The disciplines take the place of its queues as in a file.
+    /// Adds a scenario of the caller as a situation with this name. The disciplines replace its queues as in
+    /// a file.
     ///
     /// ```
     /// let mine = apportion::Scenario::from_text(r#"
@@ -143,34 +148,34 @@ impl<'a> League<'a> {
         self
     }
 
-    /// Where names of disciplines are looked up. Those that you register take part too.
+    /// Sets the catalogue in which names of disciplines are looked up. Registered disciplines take part too.
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
     }
 
-    /// What all simulations take.
+    /// Estimates the cost of all simulations.
     ///
     /// # Errors
-    /// If a name is unknown, or a scenario wrong.
+    /// If a name is unknown, or a scenario is invalid.
     pub fn estimate(&self) -> Result<Estimate, LeagueError> {
         Ok(self.size_of(&self.plan()?))
     }
 
-    /// How many simulations there are, perturbed copies included.
+    /// Returns the number of simulations, including perturbed copies.
     ///
     /// # Errors
-    /// As of [`estimate`](Self::estimate).
+    /// As for [`estimate`](Self::estimate).
     pub fn simulations(&self) -> Result<usize, LeagueError> {
         let plan = self.plan()?;
         Ok(plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum())
     }
 
-    /// The scenarios that it simulates with all seeds and their perturbed copies, for runs that hold outcomes: for
-    /// [`Simulations`](crate::Simulations) elsewhere.
+    /// Returns the scenarios that the league simulates with all seeds and their perturbed copies, for runs
+    /// that retain outcomes, so that [`Simulations`](crate::Simulations) can run them elsewhere.
     ///
     /// # Errors
-    /// As of [`estimate`](Self::estimate).
+    /// As for [`estimate`](Self::estimate).
     pub fn scenarios(&self) -> Result<Vec<Scenario>, LeagueError> {
         Ok(self.plan()?.runs().cloned().collect())
     }
@@ -198,11 +203,12 @@ impl<'a> League<'a> {
         }
     }
 
-    /// Runs it.
+    /// Runs the league.
     ///
     /// # Errors
-    /// If a name is unknown, a scenario is wrong, it is [too large](Self::force), or a file cannot be written;
-    /// [`Cancelled`](LeagueError::Cancelled) if it was cancelled before all was simulated. There is no new folder then.
+    /// If a name is unknown, a scenario is invalid, the league is [too large](Self::force), or a file cannot
+    /// be written; [`Cancelled`](LeagueError::Cancelled) if it was cancelled before all simulations had
+    /// ended. There is no new folder then.
     pub fn run(&self) -> Result<LeagueResults, LeagueError> {
         let plan = self.plan()?;
         let estimate = self.size_of(&plan);
@@ -256,7 +262,7 @@ impl<'a> League<'a> {
         Ok(LeagueResults { league, folder, reused: before.reused as u64, faults, cache_failure })
     }
 
-    /// The command line that does the same.
+    /// Returns the command line for the same league.
     fn command(&self) -> String {
         let list = |option: &str, names: &[String]| {
             let quote = |name: &String| if name.contains(' ') { format!("'{name}'") } else { name.clone() };
@@ -279,25 +285,25 @@ impl<'a> League<'a> {
     }
 }
 
-/// What is to be run.
+/// The simulations of a league.
 struct Plan {
     disciplines: Vec<Discipline>,
     boards: Vec<Board>,
 }
 
 impl Plan {
-    /// A scenario for each situation that a discipline can run in.
+    /// Returns a scenario for each situation in which a discipline can run.
     fn runs(&self) -> impl Iterator<Item = &Scenario> {
         self.boards.iter().filter_map(|board| board.scenario.as_ref())
     }
 }
 
-/// A situation, and who runs in it.
+/// A situation, with the disciplines that run in it.
 struct Board {
     situation: Situation,
-    /// Of each discipline: why it cannot run there, if so.
+    /// For each discipline, the reason why it cannot run in the situation, if any.
     obstacles: Vec<Option<String>>,
-    /// The situation with a point for each discipline that can; none if none can.
+    /// The situation with a point for each discipline that can run; none if no discipline can.
     scenario: Option<Scenario>,
 }
 
@@ -328,7 +334,7 @@ impl Board {
         Ok(Self { situation, obstacles, scenario })
     }
 
-    /// The situation as it was measured.
+    /// Returns the situation with its measurements.
     fn played(&self, points: &[apportion_report::PointResults]) -> league::Situation {
         let Situation { name, about, .. } = &self.situation;
         let title = self.situation.base.title().to_owned();
@@ -363,7 +369,7 @@ impl Board {
     }
 }
 
-/// Writes what is about all cells, and shows the folder.
+/// Writes the files about all cells, and publishes the folder.
 fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf, WriteError> {
     folder.table(&league.rows())?;
     folder.file(league::FILE, league.stored())?;
@@ -374,7 +380,7 @@ fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf
     folder.publish()
 }
 
-/// A league that was run: cells of disciplines in situations.
+/// The results of a league: cells of disciplines in situations.
 #[derive(Clone, Debug)]
 pub struct LeagueResults {
     league: league::League,
@@ -385,8 +391,8 @@ pub struct LeagueResults {
 }
 
 impl LeagueResults {
-    /// A stored league, from its folder or the `league.jsonl` in it: what its page shows, to five digits. Of the disciplines
-    /// and the situations those that are named, in that order; all if none are.
+    /// Loads a stored league, from its folder or the `league.jsonl` in it: the contents of its page, to five
+    /// digits. Keeps the named disciplines and situations, in this order; all if none are named.
     ///
     /// ```no_run
     /// let results = apportion::LeagueResults::load("results/league/1", &["fifo", "drr"], &[])?.write("results/two", true)?;
@@ -395,7 +401,7 @@ impl LeagueResults {
     /// ```
     ///
     /// # Errors
-    /// If it cannot be read, or has nothing of such a name.
+    /// If the league cannot be read, or contains nothing of such a name.
     pub fn load<S: AsRef<str>>(
         path: impl AsRef<Path>,
         disciplines: &[S],
@@ -406,7 +412,8 @@ impl LeagueResults {
         Ok(Self { league, folder: None, reused: 0, faults: Vec::new(), cache_failure: None })
     }
 
-    /// Writes it as a league that is [run](League::folder) does, but for reports of cells, and with a [kit](League::kit) if wanted.
+    /// Writes the league as [`folder`](League::folder) of a run does, except for reports of cells, and with a
+    /// [kit](League::kit) if wanted.
     ///
     /// # Errors
     /// If a file cannot be written; there is no new folder then.
@@ -415,55 +422,56 @@ impl LeagueResults {
         Ok(Self { folder: Some(folder), ..self })
     }
 
-    /// The disciplines and the situations with their cells.
+    /// Returns the disciplines and the situations with their cells.
     #[must_use]
     pub const fn league(&self) -> &league::League {
         &self.league
     }
 
-    /// The cell of a discipline in a situation, by their names.
+    /// Returns the cell of a discipline in a situation, by their names.
     #[must_use]
     pub fn cell(&self, discipline: &str, situation: &str) -> Option<&Cell> {
         self.league.cell(discipline, situation)
     }
 
-    /// The league for a terminal.
+    /// Returns the league as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         self.league.text()
     }
 
-    /// The league as one HTML page.
+    /// Returns the league as one HTML page.
     #[must_use]
     pub fn page(&self) -> String {
         self.league.page()
     }
 
-    /// All metrics of all cells.
+    /// Returns all metrics of all cells.
     #[must_use]
     pub fn rows(&self) -> Vec<crate::rows::LeagueRow> {
         self.league.rows()
     }
 
-    /// Its folder, if it was [to be written](League::folder).
+    /// Returns the folder of the league, if it was [written](League::folder).
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// How many simulations were taken from the [cache](League::cache).
+    /// Returns the number of simulations taken from the [cache](League::cache).
     #[must_use]
     pub const fn reused(&self) -> u64 {
         self.reused
     }
 
-    /// Why replications are not valid, one line each with situation, point and seed; empty if all are.
+    /// Returns the reasons why replications are not valid, one line each with situation, point and seed;
+    /// empty if all are valid.
     #[must_use]
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// Why the [cache](League::cache) could not be written, if it could not.
+    /// Returns the reason why the [cache](League::cache) could not be written, if it failed.
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
         self.cache_failure.as_deref()

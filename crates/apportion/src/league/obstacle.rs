@@ -1,4 +1,4 @@
-//! Why a discipline cannot run in a situation.
+//! The reasons why a discipline cannot run in a situation.
 
 use apportion_core::FlowSetting;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
@@ -13,7 +13,7 @@ use super::error::LeagueError;
 use super::situation::Situation;
 use crate::scenario::ScenarioError;
 
-/// Why it cannot; none if it can.
+/// Returns the reason why a discipline cannot run; none if it can.
 pub(super) fn of(situation: &Situation, discipline: &Discipline) -> Result<Option<String>, LeagueError> {
     if situation.is_stateless && !discipline.is_stateless() {
         let costs: Vec<&str> = discipline.entries.iter().map(|entry| entry.cost).collect();
@@ -30,7 +30,7 @@ pub(super) fn of(situation: &Situation, discipline: &Discipline) -> Result<Optio
     }
 }
 
-/// A problem with the key that it is about: "missing" alone says nothing.
+/// Formats a problem with the key that it is about: "missing" alone would be ambiguous.
 fn reason_of(problem: &Problem) -> String {
     match problem.path.as_str() {
         "" => problem.message.clone(),
@@ -38,7 +38,7 @@ fn reason_of(problem: &Problem) -> String {
     }
 }
 
-/// What it goes by and the flows do not have, or the reverse.
+/// Returns the information that the discipline uses and the flows lack, or the reverse.
 fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     let flows = || situation.base.points().iter().flat_map(|point| &point.scenario.flows);
     let none_has = |has: fn(&Flow) -> bool| !flows().any(has);
@@ -46,7 +46,7 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     if discipline.goes_by(GoesBy::RealRate) && none_has(|flow| flow.class == FlowClass::RealRate) {
         return Some("it reserves for real-rate flows, and there are none".to_owned());
     }
-    // A table without classes has one without a name.
+    // A table without classes has a single leaf without a name.
     if params.classes().is_some_and(|classes| classes.leaves == [""]) {
         return Some("it schedules classes, and its table has none".to_owned());
     }

@@ -1,4 +1,4 @@
-//! The situations of a league: scenario files in which a discipline takes the place of the queue.
+//! The situations of a league: scenario files in which a discipline replaces the queue.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 
 macro_rules! built_in {
     ($($name:literal)*) => {
-        /// Names of the situations with the texts of their files.
+        /// The names of the situations with the texts of their files.
         const SITUATIONS: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../scenarios/league/", $name, ".toml")))),*];
     };
@@ -23,10 +23,10 @@ built_in! {
     "short-flows" "web-pages" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
 }
 
-/// The situations whose routers may keep no state for flows, which no scenario file can say.
+/// The situations whose routers may keep no per-flow state, which a scenario file cannot express.
 const STATELESS: [&str; 2] = ["core", "tickets"];
 
-/// The situations of a league: names with the texts of their scenario files.
+/// Returns the situations of a league: names with the texts of their scenario files.
 ///
 /// ```
 /// assert!(apportion::situations().any(|(name, text)| name == "floods" && text.contains("[flow.tcp]")));
@@ -35,37 +35,37 @@ pub fn situations() -> impl Iterator<Item = (&'static str, &'static str)> {
     SITUATIONS.iter().copied()
 }
 
-/// A situation that disciplines run in.
+/// A situation in which disciplines run.
 pub(super) struct Situation {
     pub name: String,
-    /// What its file says of it at the top.
+    /// The description at the top of its file.
     pub about: String,
-    /// As the file has it.
+    /// The scenario as in its file.
     pub base: Scenario,
     pub is_stateless: bool,
-    /// Where the discipline belongs.
+    /// The path of the key that the discipline replaces.
     queue: String,
 }
 
 impl Situation {
-    /// The scenario with this queue, or with this list of them.
+    /// Returns the scenario with this queue, or with this list of queues.
     pub fn with(&self, queue: &str) -> Result<Scenario, ScenarioError> {
         self.base.set(&self.queue, queue)
     }
 
-    /// The scenario with this discipline.
+    /// Returns the scenario with this discipline.
     pub fn with_discipline(&self, discipline: &Discipline) -> Result<Scenario, ScenarioError> {
         self.with(discipline.queue_where(self.has_marks()))
     }
 
-    /// Whether a flow heeds marks, so that queues that can mark do.
+    /// Whether a flow responds to marks, so that marking is enabled in queues that can mark.
     pub fn has_marks(&self) -> bool {
         let mut flows = self.base.points().iter().flat_map(|point| &point.scenario.flows);
         flows.any(|flow| flow.settings.transport.offers_ecn())
     }
 }
 
-/// Those that are named, then a caller's own; if there are neither, all that are built in.
+/// Returns the named situations, then the caller's own; if there are neither, all built-in ones.
 pub(super) fn all(
     names: &[String],
     own: &[(String, Scenario)],
@@ -117,7 +117,8 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
     Ok(Situation { name: short, about: about(&text), base, is_stateless, queue })
 }
 
-/// A scenario of the caller. It may have been made before a discipline of the league was registered.
+/// Creates a situation from the caller's scenario, which may have been created before a discipline of the
+/// league was registered.
 fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Situation, LeagueError> {
     let refuse = |cause: &str| LeagueError::Situation { name: name.to_owned(), cause: cause.to_owned() };
     let is_file_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -130,7 +131,8 @@ fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Sit
     Ok(Situation { name: name.to_owned(), about: about(text), base, is_stateless: false, queue })
 }
 
-/// The path of the key that holds the disciplines: the only list of queues, or the only queue, of a text with these values set.
+/// Returns the path of the key that holds the disciplines: the only list of queues, or the only queue, of a
+/// text with these values set.
 fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static str> {
     let table = text.parse::<toml::Table>().map_err(|_| "it is no TOML")?;
     let mut found = Vec::new();
@@ -151,7 +153,7 @@ fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static s
     }
 }
 
-/// The paths of the keys `queue`, and whether they hold lists.
+/// Finds the paths of the keys `queue`, and whether they hold lists.
 fn find(table: &toml::Table, path: &str, found: &mut Vec<(String, bool)>) {
     for (key, value) in table {
         let key_path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -163,7 +165,7 @@ fn find(table: &toml::Table, path: &str, found: &mut Vec<(String, bool)>) {
     }
 }
 
-/// The comment at the top of a file, as one line.
+/// Returns the comment at the top of a file, as one line.
 fn about(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
     lines.collect::<Vec<_>>().join(" ").trim().to_owned()
