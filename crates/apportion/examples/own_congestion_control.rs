@@ -1,4 +1,4 @@
-//! A congestion control of your own: by its name in a scenario, and beside all others in a sweep.
+//! A registered congestion control: by its name in a scenario, and next to all others in a sweep.
 #![expect(clippy::print_stdout, reason = "a program")]
 
 use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
@@ -6,7 +6,8 @@ use apportion_core::congestion::{
     ALGORITHMS, Ack, CongestionControl, CongestionEvent, ControlEntry, LossRecovery, Response, Window,
 };
 
-/// Kelly, "Scalable TCP", CCR 33(2), 2003: each segment acknowledged opens the window by a hundredth, and a loss takes an eighth of it.
+/// Kelly, "Scalable TCP", CCR 33(2), 2003: each segment acknowledged increases the window by 0.01, and a loss
+/// decreases it by an eighth.
 #[derive(Debug)]
 pub(crate) struct Scalable;
 
@@ -39,7 +40,7 @@ pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let catalog = catalog()?;
     println!("{}", catalogue::explain(&catalog, "scalable")?);
-    // Tahoe repairs losses in no way that the default TCP has.
+    // Tahoe's loss recovery differs from that of the default TCP.
     let known =
         ALGORITHMS.iter().chain(catalog.controls()).filter(|entry| entry.recovery != LossRecovery::Tahoe);
     let names = format!("{:?}", known.map(|entry| entry.name).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! A discipline of your own: in the simulator with all others, or, given a command to run, on its real packets.
+//! A registered discipline: in the simulator with all others, or on the real packets of a command.
 #![expect(clippy::print_stdout, reason = "a program")]
 
 use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};

@@ -43,7 +43,7 @@ use crate::results::Results;
 pub use apportion_live::shell::Summary;
 pub use apportion_scenario::TraceColumns;
 
-/// The environment variable by which a shell knows how deep it is nested.
+/// The environment variable with the nesting depth of a shell.
 const DEPTH: &str = "APPORTION_DEPTH";
 /// The default queue of a direction. Chosen: the default of Linux interfaces.
 const QUEUE: &str = "{ kind = \"fifo\", limit = \"1000p\" }";
@@ -53,25 +53,25 @@ const SAMPLE: Span = Span::from_millis(100);
 /// One direction of the link. At most one of `rate`, `steps` and `trace` is used, in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkOptions {
-    /// Its rate, counted at layer 2. Default: no limit.
+    /// Rate, counted at layer 2. Default: no limit.
     pub rate: Option<Rate>,
-    /// Rates that change, such as `0s 10Mbit, 5s 2Mbit`. Default: none.
+    /// Steps of the rate, such as `0s 10Mbit, 5s 2Mbit`. Default: none.
     pub steps: Option<String>,
-    /// A recorded link: a file of mahimahi's format, with the time of one delivery opportunity in ms per line.
-    /// Default: none.
+    /// A recorded link: a file in mahimahi's format, with the time of one delivery opportunity in ms per
+    /// line. Default: none.
     pub trace: Option<PathBuf>,
-    /// What the columns of the trace are, if it is a table. Default: it is of mahimahi's format.
+    /// The columns of the trace, if it is a table. Default: mahimahi's format.
     pub trace_columns: Option<TraceColumns>,
-    /// Delay of the wire, one way. Default 0.
+    /// One-way delay of the wire. Default: 0.
     pub delay: Option<Span>,
-    /// Random loss of each packet on the wire. Default 0.
+    /// Random loss of each packet on the wire. Default: 0.
     pub loss: Option<Ratio>,
     /// The discipline, by name or as a table of a scenario. Default: a FIFO of 1000 packets.
     pub queue: Option<String>,
 }
 
 impl LinkOptions {
-    /// These options, and those of `both` directions where there are none. A rate, steps and a trace replace each
+    /// Fills options that are not set from those of `both` directions. A rate, steps and a trace replace each
     /// other.
     #[must_use]
     pub fn or(self, both: &Self) -> Self {
@@ -109,7 +109,8 @@ impl LinkOptions {
     }
 }
 
-/// Longest trace, in bytes. Chosen: ten million lines, which are the most of a trace, of 12 characters.
+/// The maximum size of a trace, in bytes. Chosen: ten million lines, the maximum of a trace, with 12
+/// characters each.
 const MAX_TRACE: u64 = 128 << 20;
 
 fn read_trace(file: &Path, columns: Option<&TraceColumns>) -> Result<DeliveryTrace, ShellError> {
@@ -122,40 +123,43 @@ fn read_trace(file: &Path, columns: Option<&TraceColumns>) -> Result<DeliveryTra
 /// A command behind an emulated link, and the options of link and recording.
 #[derive(Clone, Debug)]
 pub struct Shell {
-    /// The command with its arguments, which sees the far end of the link as `$APPORTION_FAR`.
+    /// The command with its arguments, which gets the far end of the link as `$APPORTION_FAR`.
     pub command: Vec<OsString>,
-    /// From the command to the far end. Default: no limit, no delay, no loss.
+    /// The direction from the command to the far end. Default: no limit, no delay, no loss.
     pub up: LinkOptions,
-    /// From the far end to the command. Default: likewise.
+    /// The direction from the far end to the command. Default: no limit, no delay, no loss.
     pub down: LinkOptions,
-    /// Which flows are real-rate, for queues that distinguish classes (`ramp`): conditions as of a rule of a gateway and
-    /// perhaps a target, such as `{ protocol = "udp", to_port = 5004 }`. Default: none, all are greedy.
+    /// Selectors of real-rate flows, for queues with flow classes (`ramp`): conditions as in a rule of a
+    /// gateway and optionally a target, such as `{ protocol = "udp", to_port = 5004 }`. Default: none, all
+    /// flows are greedy.
     pub real_rate: Vec<String>,
-    /// A Unix socket that is made for applications, which read overload notifications of `ramp` from it. Default: none.
+    /// The path of a Unix socket from which applications read overload notifications of `ramp`. Default:
+    /// none.
     pub notifications: Option<PathBuf>,
-    /// A command at the far end, run by `sh -c` with its output on standard error. The command starts when this one
-    /// listens, or after 5 s. Default: none.
+    /// A command at the far end, run by `sh -c` with its output on standard error. The main command starts
+    /// when this one listens, or after 5 s. Default: none.
     pub far: Option<String>,
-    /// Whether the command reaches the network and the loopback services of this machine through the link. Default
-    /// false; not together with [`far`](Self::far).
+    /// Whether the command reaches the network and the loopback services of this machine through the link.
+    /// Not together with [`far`](Self::far). Default: false.
     pub outside: bool,
     /// The time after which the command is killed. Default: none.
     pub time_limit: Option<Span>,
-    /// Packets are logged to this path with `.up` and `.down` appended, as mahimahi's mm-link logs them. Default:
-    /// none.
+    /// The path of the packet logs, to which `.up` and `.down` are appended, in the format of mahimahi's
+    /// mm-link. Default: none.
     pub log: Option<PathBuf>,
-    /// Whether to sample time series, each 100 ms. Default false.
+    /// Whether to sample time series, every 100 ms. Default: false.
     pub series: bool,
-    /// The run is invalid if more than 1 of 100 packets leaves later than this after it was due. Default 5 ms.
+    /// The maximum lateness: the run is invalid if more than 1 of 100 packets leaves later than this after it
+    /// was due. Default: 5 ms.
     pub max_lateness: Span,
-    /// The seed of losses and of disciplines that draw. Default 1.
+    /// The seed of losses and of random decisions of disciplines. Default: 1.
     pub seed: u64,
     /// The disciplines that queues can name. Default: those of this project.
     pub catalog: Catalog,
 }
 
 impl Shell {
-    /// This command behind a link without limits.
+    /// Creates a shell for this command behind a link without limits.
     #[must_use]
     pub fn new<S: Into<OsString>>(command: impl IntoIterator<Item = S>) -> Self {
         Self {
@@ -175,11 +179,11 @@ impl Shell {
         }
     }
 
-    /// Reads traces, opens logs and, for a way outside, starts a helper process; with the rights and paths of the
-    /// caller, and with a single thread.
+    /// Reads traces, opens logs and, for access to the outside, starts a helper process, with the rights and
+    /// paths of the caller. The process must have a single thread.
     ///
     /// # Errors
-    /// If an option is wrong, or a file cannot be read or written.
+    /// If an option is invalid, or a file cannot be read or written.
     pub fn prepare(self) -> Result<PreparedShell, ShellError> {
         let [up, down] = [self.up.params(&self.catalog)?, self.down.params(&self.catalog)?];
         let real_rate = self.real_rate([&up, &down])?;
@@ -206,7 +210,7 @@ impl Shell {
         Ok(PreparedShell { options: self, shell })
     }
 
-    /// The rules for real-rate flows, of which each has a direction whose queue distinguishes classes.
+    /// Returns the rules for real-rate flows, each of which has a direction whose queue has flow classes.
     fn real_rate(&self, [up, down]: [&DirectionParams; 2]) -> Result<Vec<RuleConfig>, ShellError> {
         let read = |text: &String| {
             let rule = real_rate_rule(text).map_err(|error| ShellError::RealRate(error.to_string()))?;
@@ -224,7 +228,7 @@ impl Shell {
         self.real_rate.iter().map(read).collect()
     }
 
-    /// The logs of both directions.
+    /// Opens the logs of both directions.
     fn logs(&self, path: &Path) -> Result<[Log; 2], ShellError> {
         let log = |ending: &str, link: &LinkOptions| -> Result<Log, ShellError> {
             let mut name = path.as_os_str().to_owned();
@@ -251,24 +255,24 @@ pub struct PreparedShell {
 }
 
 impl PreparedShell {
-    /// Whether names cannot be resolved behind the link although it leads outside: `/etc/resolv.conf` names no
-    /// server.
+    /// Whether names cannot be resolved behind the link although it leads outside: `/etc/resolv.conf` names
+    /// no server.
     #[must_use]
     pub fn lacks_nameserver(&self) -> bool {
         self.shell.outside.as_ref().is_some_and(|outside| outside.nameserver.is_none())
     }
 
-    /// Whether a queue is RAMP although no rule makes a flow real-rate: all flows are greedy there.
+    /// Whether a queue is RAMP although no rule selects real-rate flows: all flows are greedy there.
     #[must_use]
     pub fn lacks_real_rate(&self) -> bool {
         self.shell.real_rate.is_empty() && (is_ramp(&self.shell.up) || is_ramp(&self.shell.down))
     }
 
-    /// Takes the process out of the networks and mounts of the system for good, and runs the command to its end.
-    /// The process must have a single thread.
+    /// Moves the process out of the networks and mounts of the system for good, and runs the command to its
+    /// end. The process must have a single thread.
     ///
     /// # Errors
-    /// If the system forbids it or refuses something. The command, if it ran, is killed then.
+    /// If the system forbids or refuses an operation. The command is killed if it was running.
     pub fn run(self) -> Result<ShellResults, ShellError> {
         // A relative path means the same inside: the mounts are those of the caller.
         shell::enter()?;
@@ -286,13 +290,14 @@ pub struct ShellResults {
 }
 
 impl ShellResults {
-    /// All measurements, by direction.
+    /// Returns all measurements, by direction.
     #[must_use]
     pub const fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// The exit status of the command; 128 and the number of the signal that ended it; 124 at the time limit.
+    /// Returns the exit status of the command; 128 plus the number of the signal that ended it; 124 at the
+    /// time limit.
     #[must_use]
     pub fn status(&self) -> u8 {
         self.summary.status()
@@ -304,20 +309,20 @@ impl ShellResults {
         self.summary.kept_up(self.options.max_lateness)
     }
 
-    /// The results as lines of text.
+    /// Returns the results as lines of text.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         text::lines(&self.options, &self.summary)
     }
 
-    /// The results as one JSON object.
+    /// Returns the results as one JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
         text::json(&self.options, &self.summary)
     }
 
-    /// The results with the tables and the report of a run; the largest flows stand for themselves, others as one
-    /// flow for each direction.
+    /// Returns the results with the tables and the report of a run; the largest flows appear separately, the
+    /// others as one flow for each direction.
     #[must_use]
     pub fn results(&self) -> Results {
         let record = text::record(&self.options, &self.summary, SAMPLE);
@@ -329,7 +334,7 @@ fn is_ramp(params: &DirectionParams) -> bool {
     matches!(params.queue.kind, DisciplineKind::Ramp(_))
 }
 
-/// The socket for overload notifications, which some queue must issue.
+/// Opens the socket for overload notifications, which requires a queue that issues them.
 fn notifications(path: &Path, directions: [&DirectionParams; 2]) -> Result<NotificationSocket, ShellError> {
     let path = path.to_owned();
     if !directions.into_iter().any(is_ramp) {
@@ -338,7 +343,7 @@ fn notifications(path: &Path, directions: [&DirectionParams; 2]) -> Result<Notif
     NotificationSocket::open(&path).map_err(|cause| ShellError::Notifications { path, cause })
 }
 
-/// How many shells this one is in.
+/// Returns the nesting depth of this shell.
 fn depth() -> Result<u8, ShellError> {
     let Some(text) = std::env::var_os(DEPTH) else { return Ok(0) };
     let number = text.to_str().and_then(|text| text.parse().ok());
@@ -351,8 +356,9 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-/// At a terminal the command must be in the foreground, as it would be without a link. Where one of the streams is
-/// not the terminal, others may be in the foreground with us (`apportion shell -- ls | less`) and must stay there.
+/// At a terminal the command must be in the foreground, as it would be without a link. If one of the streams
+/// is not the terminal, other programs may be in the foreground with this one
+/// (`apportion shell -- ls | less`) and must stay there.
 fn group() -> Group {
     match [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()] {
         [true, true, _] => Group::Foreground,
@@ -361,7 +367,8 @@ fn group() -> Group {
     }
 }
 
-/// The command at the far end has no input, and leaves standard output to the command behind the link.
+/// Creates the command at the far end, which has no input and leaves standard output to the command behind
+/// the link.
 fn far(line: &str) -> Result<Command, ShellError> {
     let mut command = Command::new("sh");
     let err = io::stderr().as_fd().try_clone_to_owned().map_err(ShellError::StandardError)?;
@@ -369,17 +376,17 @@ fn far(line: &str) -> Result<Command, ShellError> {
     Ok(command)
 }
 
-/// Why a shell did not start, or failed.
+/// The reason why a shell did not start, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellError {
-    /// A queue is wrong.
+    /// A queue is invalid.
     #[error("{0}")]
     Queue(TextError),
-    /// What selects real-rate flows is wrong.
+    /// A selector of real-rate flows is invalid.
     #[error("real-rate: {0}")]
     RealRate(String),
-    /// There are no overload notifications.
+    /// No queue issues overload notifications.
     #[error("notifications: {}: no queue notifies of overloads; write --queue ramp, or leave it out", path.display())]
     NoNotifications {
         /// The socket.
@@ -390,10 +397,10 @@ pub enum ShellError {
     Notifications {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Steps are wrong.
+    /// The steps of a rate are invalid.
     #[error("steps: {0}")]
     Steps(StepsError),
     /// A trace cannot be read.
@@ -404,18 +411,18 @@ pub enum ShellError {
     ReadTrace {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A trace is wrong.
+    /// A trace is invalid.
     #[error("{}: {cause}", path.display())]
     Trace {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         cause: FileError,
     },
-    /// The environment variable of nested shells holds something else.
+    /// The environment variable of nested shells has an invalid value.
     #[error("{DEPTH} is `{0}`, no number from 0 to {MAX_DEPTH}; unset it")]
     Depth(String),
     /// A log cannot be created.
@@ -423,10 +430,10 @@ pub enum ShellError {
     Create {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The command at the far end cannot have standard error.
+    /// The command at the far end cannot use standard error.
     #[error("cannot share standard error: {0}")]
     StandardError(io::Error),
     /// The link failed.

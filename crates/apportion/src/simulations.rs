@@ -1,4 +1,5 @@
-//! Simulations of scenarios: which there are, what each is kept as, and running those that the cache does not have.
+//! The simulations of scenarios: their numbers, their form in the cache, and running those that the cache
+//! lacks.
 
 use std::path::PathBuf;
 
@@ -20,12 +21,13 @@ use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size;
 
-/// The simulations of some scenarios, for programs that divide them among processes of the same [build](crate::build()): a client asks
-/// for what is [missing](Self::missing), others [simulate](Self::simulate) it, and the client [keeps](Self::keep) that. Then a
-/// [`Run`](crate::Run) or a [`Reproduction`](crate::Reproduction) finds all of it in the cache.
+/// The simulations of some scenarios, for programs that divide them among processes of the same
+/// [build](crate::build()): a client asks for those that are [missing](Self::missing), other processes
+/// [simulate](Self::simulate) them, and the client [stores](Self::keep) the results. A [`Run`](crate::Run) or
+/// a [`Reproduction`](crate::Reproduction) then finds all of them in the cache.
 ///
-/// They have numbers from 0 in the order of scenarios, of their points, then of seeds; a replication comes before its
-/// [perturbed copy](crate::Run::phase_check).
+/// Simulations are numbered from 0 in the order of scenarios, of their points, then of seeds; a replication
+/// comes before its [perturbed copy](crate::Run::phase_check).
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -56,7 +58,7 @@ pub struct Simulations<'a> {
     pub(crate) points: Vec<(&'a Scenario, usize)>,
     pub(crate) seeds: u64,
     pub(crate) checks_phases: bool,
-    /// Whether outcomes are held.
+    /// Whether outcomes are retained.
     pub(crate) retains_outcomes: bool,
     /// Whether there are tables over time.
     pub(crate) has_intervals: bool,
@@ -66,8 +68,8 @@ pub struct Simulations<'a> {
 }
 
 impl<'a> Simulations<'a> {
-    /// So many replications of each point of these scenarios, without perturbed copies, for runs that [hold outcomes](crate::Run::retain); on all
-    /// cores, without a cache.
+    /// Creates the simulations of `seeds` replications of each point of these scenarios, without perturbed
+    /// copies, for runs that [retain outcomes](crate::Run::retain); on all cores, without a cache.
     pub fn new(scenarios: impl IntoIterator<Item = &'a Scenario>, seeds: u64) -> Self {
         let points_of = |scenario: &'a Scenario| (0..scenario.points().len()).map(move |at| (scenario, at));
         let points: Vec<_> = scenarios.into_iter().flat_map(points_of).collect();
@@ -84,46 +86,46 @@ impl<'a> Simulations<'a> {
         }
     }
 
-    /// As of [a run](crate::Run::phase_check). Default: false.
+    /// Sets whether there are perturbed copies, as in [a run](crate::Run::phase_check). Default: false.
     pub fn phase_check(mut self, phase_check: bool) -> Self {
         self.checks_phases = phase_check;
         self
     }
 
-    /// Whether they are for a run that [holds](crate::Run::retain) outcomes. Default: true.
+    /// Sets whether the simulations are for a run that [retains](crate::Run::retain) outcomes. Default: true.
     pub fn retain_outcomes(mut self, outcomes: bool) -> Self {
         self.retains_outcomes = outcomes;
         self
     }
 
-    /// As of [a run](crate::Run::jobs).
+    /// Sets the number of concurrent simulations, as in [a run](crate::Run::jobs).
     pub fn jobs(mut self, threads: usize) -> Self {
         self.jobs = threads;
         self
     }
 
-    /// As of [a run](crate::Run::cancel).
+    /// Sets a token that cancels the simulations, as in [a run](crate::Run::cancel).
     pub fn cancel(mut self, token: &Cancel) -> Self {
         self.cancel = token.clone();
         self
     }
 
-    /// The cache that says what is missing, and where parts are kept. Default: none.
+    /// Sets the cache that determines which simulations are missing, and stores the results. Default: none.
     pub fn cache(mut self, cache: &Cache) -> Self {
         self.cache = Some(cache.clone());
         self
     }
 
-    /// What each takes, by an [estimate](Estimate): that of each point, in their order.
+    /// Returns the [estimated cost](Estimate) of one simulation of each point, in order.
     #[must_use]
     pub fn estimates(&self) -> Vec<Estimate> {
         self.models().map(model::Scenario::estimate).collect()
     }
 
-    /// Refuses what would take more than a day of CPU time or 2 GB of memory.
+    /// Returns an error for simulations that would take more than a day of CPU time or 2 GB of memory.
     ///
     /// # Errors
-    /// If it is too large.
+    /// If the simulations are too large.
     pub fn check_size(&self) -> Result<(), RunError> {
         let estimate = self.estimate();
         if size::is_too_large(&estimate) {
@@ -136,14 +138,14 @@ impl<'a> Simulations<'a> {
         Ok(())
     }
 
-    /// What all of them take: the CPU time of all, and the memory of those that run at once.
+    /// Estimates the cost of all simulations: the CPU time of all, and the memory of the concurrent ones.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let runs = if self.checks_phases { self.seeds.saturating_mul(2) } else { self.seeds };
         size::estimate(self.models(), runs, self.jobs)
     }
 
-    /// The point of this number.
+    /// Returns the point of this number.
     pub(crate) fn point(&self, at: usize) -> &'a Point {
         let (scenario, at) = self.points[at];
         &scenario.points()[at]
@@ -153,24 +155,24 @@ impl<'a> Simulations<'a> {
         self.points.iter().map(|(scenario, at)| &scenario.points()[*at].scenario)
     }
 
-    /// How many there are.
+    /// Returns the number of simulations.
     #[must_use]
     pub fn total(&self) -> usize {
         self.points.len().saturating_mul(self.of_each_point())
     }
 
-    /// Simulations of each point.
+    /// Returns the number of simulations of each point.
     pub(crate) fn of_each_point(&self) -> usize {
         let replications = usize::try_from(self.seeds).unwrap_or(usize::MAX);
         replications.saturating_mul(self.of_each_replication())
     }
 
-    /// Itself, and its perturbed copy.
+    /// Returns the number of simulations of each replication: itself and its perturbed copy.
     fn of_each_replication(&self) -> usize {
         if self.checks_phases { 2 } else { 1 }
     }
 
-    /// The number of the point of a simulation with this number, and which of the point's it is.
+    /// Returns the point of the simulation with this number, and its identity within the point.
     pub(crate) fn which(&self, number: usize) -> (usize, Which) {
         let (at, of_point) = (number / self.of_each_point(), number % self.of_each_point());
         let k = (of_point / self.of_each_replication()) as u64;
@@ -184,7 +186,7 @@ impl<'a> Simulations<'a> {
         Job { copy_of, ..Job::new(&self.point(at).scenario, which.seed) }
     }
 
-    /// Whether a simulation that was kept has all that is wanted.
+    /// Whether a stored simulation has all results that are needed.
     pub(crate) fn is_usable(&self, ended: &Measurement) -> bool {
         match ended {
             Measurement::Outcome(_) | Measurement::Copy(_) => true,
@@ -192,12 +194,12 @@ impl<'a> Simulations<'a> {
         }
     }
 
-    /// Whether a replication that was kept as rows has all that is wanted.
+    /// Whether a replication stored as rows has all results that are needed.
     pub(crate) fn uses(&self, rows: &ReplicationRows) -> bool {
         !self.retains_outcomes && (rows.has_intervals() || !self.has_intervals)
     }
 
-    /// What is kept of a simulation of a point, of which `blank` has no replication.
+    /// Returns the form of a simulation's result for the cache; `blank` is its point without replications.
     pub(crate) fn ended(&self, blank: &PointResults, job: &Job<'_>, outcome: Outcome) -> Measurement {
         if self.retains_outcomes && job.copy_of.is_none() {
             return Measurement::Outcome(Box::new(outcome));
@@ -215,12 +217,12 @@ impl<'a> Simulations<'a> {
         }
     }
 
-    /// The points, of which nothing was measured yet.
+    /// Returns the points without measurements.
     pub(crate) fn blank(&self) -> Vec<PointResults> {
         (0..self.points.len()).map(|at| blank_point(self.point(at))).collect()
     }
 
-    /// What the first scenario is called.
+    /// Returns the name of the first scenario.
     pub(crate) fn origin(&self) -> PathBuf {
         self.points.first().map(|(scenario, _)| scenario.origin().to_owned()).unwrap_or_default()
     }
@@ -232,20 +234,21 @@ pub(crate) type Opener<'a> = Box<dyn Fn(usize) -> Option<Box<LinkCapture>> + Syn
 /// Runs simulations.
 pub(crate) struct Simulator<'a> {
     pub simulations: &'a Simulations<'a>,
-    /// Without replications.
+    /// The points, without replications.
     pub points: &'a [PointResults],
-    /// Of each point; none if nothing is captured.
+    /// The opener of each point; empty if nothing is captured.
     pub openers: &'a [Opener<'a>],
-    /// Callbacks, if there are any.
+    /// The callbacks, if any.
     pub events: Option<&'a Events<'a>>,
-    /// Where replications are cut; without it those that were cancelled have no results.
+    /// The times at which replications are cut; without it, cancelled ones have no results.
     pub cuts: Option<&'a Cuts>,
     pub cached: &'a Cached<'a>,
     pub counter: &'a Counter<'a>,
 }
 
 impl Simulator<'_> {
-    /// What these simulations measured, in their order; none where the run was cancelled before.
+    /// Returns the measurements of these simulations, in order; none for those before which the run was
+    /// cancelled.
     pub(crate) fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Measurement>>, ReplicateError> {
         let mut ended: Vec<Option<Measurement>> = Vec::with_capacity(all.len());
         for of_point in all.chunk_by(|a, b| a.0 == b.0) {
@@ -281,7 +284,7 @@ impl Simulator<'_> {
             let Ended { outcome, cut_at } = ended?;
             let measurement = |job| self.simulations.ended(&self.points[at], job, outcome);
             if let (Some(cuts), Some(cut_at)) = (self.cuts, cut_at) {
-                // A cache keeps whole simulations only.
+                // A cache stores complete simulations only.
                 cuts.note(at, cut_at);
                 let scenario = &ending(jobs[job].scenario, cut_at);
                 return Some(measurement(&Job { scenario, ..Job::new(scenario, which.seed) }));
@@ -293,14 +296,14 @@ impl Simulator<'_> {
         };
         let simulated = replicate_with(&jobs, self.simulations.jobs, &each, self.simulations.cancel.flag())?;
         for (place, of) in places.iter().zip(simulated) {
-            // One that was cancelled may be there from the cache, but its capture is cut short.
+            // A cancelled replication may come from the cache, but its capture is truncated.
             ended[*place] = of;
         }
         Ok(ended)
     }
 
-    /// Whether a simulation that is cancelled at `now` has what it measured until then: of a point the first replication, unless
-    /// others have ended, with which it could not be compared.
+    /// Whether a simulation that is cancelled at `now` keeps its measurements so far: only the first
+    /// replication of a point does, unless others have ended, since it could not be compared with them.
     fn cuts(&self, at: usize, which: Which, now: Time) -> bool {
         let scenario = &self.simulations.point(at).scenario;
         let Some(cuts) = self.cuts.filter(|_| is_first(scenario, which) && self.counter.is_at_none()) else {
@@ -310,13 +313,13 @@ impl Simulator<'_> {
         now > scenario.measure_from
     }
 
-    /// Reports the events of a replication, if there are callbacks. Its perturbed copy is in no table.
+    /// Returns the observer of a replication, if there are callbacks. A perturbed copy is in no table.
     fn observer(&self, at: usize, which: Which) -> Option<Observing<'_>> {
         let events = self.events.filter(|_| which.copy_of.is_none())?;
         Some(Observing::new(events, self.simulations.point(at), which.seed))
     }
 
-    /// One replication is captured: the others differ by chance alone and would fill the disk.
+    /// One replication is captured: the others differ only randomly and would fill the disk.
     fn captures(
         &self,
         at: usize,
@@ -328,12 +331,12 @@ impl Simulator<'_> {
     }
 }
 
-/// Whether it is the first replication of a point.
+/// Whether the simulation is the first replication of a point.
 fn is_first(scenario: &model::Scenario, which: Which) -> bool {
     which.copy_of.is_none() && which.seed == replication_seed(scenario.seed, 0)
 }
 
-/// A scenario that ends at `stop`.
+/// Returns the scenario with the end at `stop`.
 pub(crate) fn ending(scenario: &model::Scenario, stop: Time) -> model::Scenario {
     model::Scenario { stop, ..scenario.clone() }
 }

@@ -1,14 +1,15 @@
-//! What simulations take, and what is too much to be run without being asked for.
+//! The cost of simulations, and the limits above which a run must be forced.
 
 use apportion_scenario::{Estimate, model};
 
-/// Time from which on a run is refused, s. Chosen: a day, longer than any example or paper takes.
+/// The CPU time above which a run is refused, in seconds. Chosen: a day, longer than any example or paper
+/// takes.
 pub(crate) const MAX_SECONDS: f64 = 86_400.0;
-/// Memory from which on a run is refused, bytes. Chosen: half of a small machine's.
+/// The memory above which a run is refused, in bytes. Chosen: half of a small machine's memory.
 const MAX_MEMORY: f64 = 2e9;
 
-/// What `seeds` replications of each of these take: the time of all, and the memory of `jobs` that run at once (0: one for
-/// each core).
+/// Estimates the cost of `seeds` replications of each scenario: the time of all, and the memory of `jobs`
+/// concurrent ones (0: one for each core).
 pub(crate) fn estimate<'a>(
     scenarios: impl Iterator<Item = &'a model::Scenario>,
     seeds: u64,
@@ -31,7 +32,7 @@ pub(crate) fn estimate<'a>(
     sum
 }
 
-/// Whether that is too much.
+/// Whether a run of this cost is refused.
 pub(crate) fn is_too_large(estimate: &Estimate) -> bool {
     estimate.seconds() > MAX_SECONDS || estimate.memory > MAX_MEMORY
 }

@@ -1,12 +1,12 @@
-//! What this program was built from.
+//! The sources and the target of this build.
 
-/// The sources that this program was built from: results of different ones are never mixed.
+/// A hash of the sources that this program was built from: results of different sources are never mixed.
 pub(crate) const BUILD: &str = env!("APPORTION_BUILD");
-/// What it was built for: results do not depend on it as far as is known.
+/// The target of the build: as far as is known, results do not depend on it.
 pub(crate) const TARGET: &str = env!("APPORTION_TARGET");
 
-/// Names the sources and the system that this program was built from and for: programs of the same build simulate the same, bit for
-/// bit.
+/// Returns the name of the sources and the target of this build: programs of the same build have the same
+/// results, bit for bit.
 ///
 /// ```
 /// assert!(apportion::build().starts_with(env!("CARGO_PKG_VERSION")));

@@ -4,7 +4,7 @@ use apportion_report::{WriteError, Writer};
 
 use crate::results::Results;
 
-/// A run whose folder is written but for its name. Dropped, it leaves nothing.
+/// A run whose folder is complete but does not have its final name yet. Dropping the run removes the folder.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -32,13 +32,14 @@ impl StagedRun {
         Self { results, writer }
     }
 
-    /// The results, without a folder.
+    /// Returns the results, without a folder.
     #[must_use]
     pub const fn results(&self) -> &Results {
         &self.results
     }
 
-    /// Gives the [folder](crate::Run::folder) of the run its name. If [no replication has ended](Results::is_empty), removes it.
+    /// Gives the [folder](crate::Run::folder) of the run its final name, or removes it if [no replication has
+    /// ended](Results::is_empty).
     ///
     /// # Errors
     /// If a file cannot be written; there is no new folder then.

@@ -1,4 +1,4 @@
-//! Warnings of a run: what of its scenario does nothing, and which links limit flows where it does not look.
+//! Warnings about a run: keys of the scenario without effect, and unwatched links that limit flows.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::scenario::Scenario;
 /// Maximum number of lines (chosen: what a person reads).
 const MAX_LINES: usize = 20;
 
-/// The warnings of a run whose results are `records`, each once, with the number of points that it is about unless these are all.
+/// Returns the warnings about a run with the results `records`, each once, with the number of points that it
+/// is about unless it is about all.
 pub(crate) fn of(scenario: &Scenario, records: &[PointResults]) -> Vec<String> {
     let mut all: Vec<Repeated> = Vec::new();
     for (point, record) in scenario.points().iter().zip(records) {
@@ -37,7 +38,7 @@ pub(crate) fn of(scenario: &Scenario, records: &[PointResults]) -> Vec<String> {
     lines.chain((more > 0).then(|| format!("{more} more warnings"))).collect()
 }
 
-/// The keys that are swept and change nothing, since another key of the file decides what they would.
+/// Returns the swept keys without effect, since another key of the file overrides them.
 fn without_effect(points: &[Point]) -> Vec<String> {
     let keys = points.first().map_or(0, |point| point.settings.len());
     let idle = (0..keys).filter(|&key| {
@@ -49,7 +50,7 @@ fn without_effect(points: &[Point]) -> Vec<String> {
                 let others = others.map(|(_, (_, value))| value.as_str()).collect();
                 *first_with.entry(others).or_insert(&point.scenario) == &point.scenario
             });
-        // No two points differ in one alone of keys that vary together.
+        // No two points differ only in one of several keys that vary together.
         is_idle && first_with.len() < points.len()
     });
     let line = |key: usize| {
@@ -62,7 +63,7 @@ fn without_effect(points: &[Point]) -> Vec<String> {
     idle.map(line).collect()
 }
 
-/// A line for people, and what makes it the same at two points, though numbers in it may differ.
+/// A line of text, and the key by which it is the same at two points, though numbers in it may differ.
 struct Warning {
     key: String,
     text: String,
@@ -72,12 +73,13 @@ struct Warning {
 struct Repeated {
     first: Warning,
     count: usize,
-    /// Whether numbers are the same at all of them.
+    /// Whether the numbers are the same at all points.
     is_same: bool,
 }
 
 impl Repeated {
-    /// The warning with the number of points that it is about, unless these are all of the run's `points` with the same numbers.
+    /// Returns the warning with the number of points that it is about, unless these are all of the run's
+    /// `points` with the same numbers.
     fn line(self, points: usize) -> String {
         let Self { first: Warning { text, .. }, count, is_same } = self;
         match (count == points, is_same) {
@@ -88,7 +90,7 @@ impl Repeated {
     }
 }
 
-/// A warning's text without the numbers outside of quoted names: `5.5` and `10` are both `#`.
+/// Returns a warning's text without the numbers outside of quoted names: `5.5` and `10` both become `#`.
 fn without_numbers(text: &str) -> String {
     let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
     let part = |(at, part): (usize, &str)| match at % 2 {
@@ -102,7 +104,7 @@ fn without_numbers(text: &str) -> String {
     text.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
-/// Which way a reverse direction leads; nothing of other links, whose names mostly say it.
+/// Returns the direction of a reverse link; empty for other links, whose names usually tell it.
 fn way(scenario: &model::Scenario, link: &model::Link) -> String {
     let node = |node: model::NodeId| &scenario.nodes[node.index()].name;
     match link.name.ends_with(".back") {
@@ -111,7 +113,7 @@ fn way(scenario: &model::Scenario, link: &model::Link) -> String {
     }
 }
 
-/// A warning about access links of a topology, which have one rate, and one about other links.
+/// Returns a warning about access links of a topology, which have the same rate, and one about other links.
 fn of_links(scenario: &model::Scenario, hidden: &[Hidden<'_>]) -> Vec<Warning> {
     let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|of| of.link.rate_key.is_some());
     let is_any_watched = scenario.links.iter().any(|link| link.watched);

@@ -1,4 +1,5 @@
-//! Simulations in parts: which a cache lacks, simulating some of them in another process, and keeping what that gives.
+//! Work units: finding the simulations that a cache lacks, simulating some of them in another process, and
+//! storing their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +14,26 @@ use crate::collector::blank_point;
 use crate::run_error::RunError;
 use crate::simulations::Simulations;
 
-/// A part of the work of a run: simulations of one point that were [done](Simulations::simulate), as a [`Cache`](crate::Cache) holds them.
+/// A unit of the work of a run: [finished](Simulations::simulate) simulations of one point, in the form of a
+/// [`Cache`](crate::Cache).
 #[derive(Clone, Debug)]
 pub struct WorkUnit {
     /// The number of the point.
     pub point: usize,
-    /// The hash of all that its results depend on, besides seeds, in hexadecimal.
+    /// The hash of everything except seeds that the results of the point depend on, in hexadecimal.
     pub key: String,
-    /// What the simulations gave.
+    /// The results of the simulations.
     pub frame: Frame,
 }
 
-/// Of an entry what says whether it can be used.
+/// The part of an entry that determines whether it can be used.
 #[derive(Deserialize)]
 struct Head {
     which: Which,
     ended: Kind,
 }
 
-/// The same of what was kept.
+/// The corresponding part of an entry's measurement.
 #[derive(Deserialize)]
 enum Kind {
     Outcome(IgnoredAny),
@@ -40,7 +42,7 @@ enum Kind {
 }
 
 impl Simulations<'_> {
-    /// The numbers of those that the [cache](Self::cache) does not have, ascending.
+    /// Returns the numbers of the simulations that the [cache](Self::cache) lacks, ascending.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
         let mut missing = Vec::new();
@@ -63,17 +65,18 @@ impl Simulations<'_> {
         missing
     }
 
-    /// Simulates those of these numbers. After it was [cancelled](Self::cancel) it has what had ended until then.
+    /// Runs the simulations of these numbers. After a [cancellation](Self::cancel) it returns those that
+    /// had ended.
     ///
     /// # Errors
-    /// If there is none of a number, a point is too large for the simulator, or threads cannot be started.
+    /// If a number is out of range, a point is too large for the simulator, or threads cannot be started.
     pub fn simulate(&self, numbers: &[usize]) -> Result<Vec<WorkUnit>, RunError> {
         if let Some(&number) = numbers.iter().find(|number| **number >= self.total()) {
             return Err(RunError::NoSimulation { number, count: self.total() });
         }
         let wanted: Vec<(usize, Which)> = numbers.iter().map(|&number| self.which(number)).collect();
         let jobs: Vec<Job<'_>> = wanted.iter().map(|&one| self.job(one)).collect();
-        // Nothing was measured of them.
+        // Points of the simulations, without measurements.
         let used: BTreeSet<usize> = wanted.iter().map(|(at, _)| *at).collect();
         let blank: BTreeMap<_, _> = used.into_iter().map(|at| (at, blank_point(self.point(at)))).collect();
         let each = |job: usize, ended: Option<Ended>| {
@@ -93,10 +96,10 @@ impl Simulations<'_> {
         ended.chunk_by(|one, next| one.0 == next.0).map(of_point).collect()
     }
 
-    /// Adds what a process has [simulated](Self::simulate) to the [cache](Self::cache).
+    /// Stores the results that a process has [simulated](Self::simulate) in the [cache](Self::cache).
     ///
     /// # Errors
-    /// If it was simulated from other inputs, or by another build; or if the cache cannot be written.
+    /// If they were simulated from other inputs, or by another build; or if the cache cannot be written.
     pub fn keep(&self, part: &WorkUnit) -> Result<(), KeepError> {
         let &(scenario, at) = self.points.get(part.point).ok_or(KeepError::Foreign)?;
         let key = scenario.key(at);
@@ -109,7 +112,7 @@ impl Simulations<'_> {
         }
     }
 
-    /// Makes what was [kept](Self::keep) small. Call it when all is kept.
+    /// Compacts the [stored](Self::keep) results. Call it when all are stored.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -119,11 +122,11 @@ impl Simulations<'_> {
     }
 }
 
-/// Why a work unit could not be kept.
+/// The reason why a work unit could not be stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
-    /// It is not of these simulations.
+    /// The unit does not belong to these simulations.
     #[error(
         "it was simulated from other inputs: a file that the scenario refers to may have changed since it was loaded; load it again"
     )]

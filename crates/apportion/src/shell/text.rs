@@ -20,7 +20,7 @@ fn links(shell: &Shell) -> [(&'static str, &LinkOptions); 2] {
     [("up", &shell.up), ("down", &shell.down)]
 }
 
-/// When a direction can send, in words.
+/// Describes the rate of a direction in words.
 pub(super) fn speed(link: &LinkOptions) -> String {
     match link {
         LinkOptions { rate: Some(rate), .. } => rate.to_string(),
@@ -33,12 +33,12 @@ pub(super) fn speed(link: &LinkOptions) -> String {
     }
 }
 
-/// The command line behind the link.
+/// Returns the command line behind the link.
 pub(super) fn command(shell: &Shell) -> String {
     shell.command.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// The lines on standard error.
+/// Returns the lines for standard error.
 pub(super) fn lines(shell: &Shell, summary: &Summary) -> Vec<String> {
     let mut lines =
         vec![format!("shell: {} {} after {:.2} s", program(shell), summary.end, secs(summary.lasted))];
@@ -121,7 +121,7 @@ fn outside_line(counts: &Counts) -> String {
     )
 }
 
-/// Only if there were too few ports.
+/// Returns a line if there were too few ports.
 fn doors_line(doors: &ListenerCounts) -> Option<String> {
     (doors.failed + doors.closed > 0).then(|| {
         format!(
@@ -156,7 +156,7 @@ fn system_line(summary: &Summary) -> String {
     )
 }
 
-/// `p50 20.1 p95 20.3 p99 20.9 ms`.
+/// Formats quantiles as `p50 20.1 p95 20.3 p99 20.9 ms`.
 fn quantiles(distribution: &Distribution) -> String {
     let of = |share| {
         distribution.quantile(share).map_or_else(|| "-".to_owned(), |span| format!("{:.3}", ms(span)))
@@ -172,7 +172,7 @@ fn secs(span: Span) -> f64 {
     span.as_secs_f64()
 }
 
-/// The JSON object.
+/// Returns the results as a JSON object.
 pub(super) fn json(shell: &Shell, summary: &Summary) -> Value {
     let directions: BTreeMap<_, _> = links(shell)
         .into_iter()
@@ -231,7 +231,7 @@ fn quantiles_json(distribution: &Distribution) -> Value {
     json!({"p50": of(0.5), "p95": of(0.95), "p99": of(0.99), "max": of(1.0)})
 }
 
-/// The run as tables and report take it, with the largest flows.
+/// Returns the results as a run for tables and report, with the largest flows.
 pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> RunResults {
     let text = settings(shell);
     let flow = |flow: &apportion_runtime::outcome::FlowOutcome| FlowInfo {
@@ -264,7 +264,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> RunResul
     }
 }
 
-/// The options as TOML.
+/// Returns the options as TOML.
 fn settings(shell: &Shell) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let mut text = format!("command = {}\nseed = {}\n", quoted(&command(shell)), shell.seed);

@@ -1,4 +1,4 @@
-//! What the page shows of a run: its replications so far, of which one at a time is followed.
+//! The state of a run that the page shows: its replications so far, one of which is followed at a time.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use super::course::{Course, Sample, Stand};
 
-/// Replications that are kept, the last ones. Chosen: a list that can still be read. Each takes 2.4 MB at most, and 24 bytes for each
-/// flow and 8 for each of its links.
+/// The maximum number of replications that are kept, the last ones. Chosen: a list that can still be read.
+/// Each takes at most 2.4 MB, plus 24 bytes for each flow and 8 for each of its links.
 const MAX_COURSES: usize = 16;
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It has not begun.
+    /// The run has not begun.
     #[default]
     Waiting,
     Running,
     Ended,
-    /// It was cancelled, or failed.
+    /// The run was cancelled, or failed.
     Cut,
 }
 
@@ -35,29 +35,29 @@ impl State {
     }
 }
 
-/// The run that is shown.
+/// The displayed run.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    /// How many runs there were.
+    /// Number of runs so far.
     run: u64,
     title: String,
     state: State,
     done: usize,
     total: usize,
     courses: VecDeque<Course>,
-    /// The number of the last course, of all runs.
+    /// The number of the last course, over all runs.
     number: u64,
 }
 
 impl Board {
-    /// A run of so many replications begins, in the place of the one before.
+    /// Starts a run of `total` replications, which replaces the previous one.
     pub fn begin(&mut self, title: &str, total: usize) {
         let (run, number) = (self.run + 1, self.number);
         *self =
             Self { run, title: title.to_owned(), state: State::Running, total, number, ..Self::default() };
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn end(&mut self, is_complete: bool) {
         self.state = if is_complete { State::Ended } else { State::Cut };
         self.courses
@@ -66,12 +66,12 @@ impl Board {
             .for_each(|course| course.stand = Stand::Cut);
     }
 
-    /// Another replication is done, whether it was followed or not.
+    /// Counts a finished replication, whether it was followed or not.
     pub const fn step(&mut self) {
         self.done += 1;
     }
 
-    /// Follows a replication that begins, unless another one is followed: its number.
+    /// Follows a replication that begins, unless another one is followed. Returns its number.
     pub fn follow(&mut self, point: &Point, seed: u64) -> Option<u64> {
         if self.courses.back().is_some_and(|course| course.stand == Stand::Running) {
             return None;
@@ -84,14 +84,14 @@ impl Board {
         Some(self.number)
     }
 
-    /// The replication with this number goes on.
+    /// Adds a sample of the replication with this number.
     pub fn add(&mut self, number: u64, scenario: &Scenario, sample: Sample) {
         if let Some(course) = self.course(number) {
             course.add(scenario, sample);
         }
     }
 
-    /// It is over, and stands like this.
+    /// Ends the replication with this number, in the state `stand`.
     pub fn stop_following(&mut self, number: u64, stand: Stand) {
         if let Some(course) = self.course(number) {
             course.stand = stand;
@@ -102,8 +102,8 @@ impl Board {
         self.courses.iter_mut().rev().find(|course| course.number == number)
     }
 
-    /// What the page asks for by `course=`, the number of a replication, by default the last one, and `link=`, the place of a link among
-    /// those that are shown, by default the first.
+    /// Returns the data that the page requests by `course=`, the number of a replication (default: the last
+    /// one), and `link=`, the index of a displayed link (default: the first).
     pub fn json(&self, query: &str) -> Value {
         let asked = |name: &str| {
             let mut fields = query.split('&').filter_map(|field| field.split_once('='));

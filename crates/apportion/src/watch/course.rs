@@ -1,4 +1,4 @@
-//! One replication as the page shows it: its watched links, and the flows over each of them that have most.
+//! One replication as displayed: its watched links, and the largest flows over each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,32 +11,33 @@ use serde_json::{Value, json};
 
 use super::series::{Scale, Series};
 
-/// Links of which the course is kept. Chosen: a list that can still be read.
+/// The maximum number of links whose course is kept. Chosen: a list that can still be read.
 const MAX_LINKS: usize = 16;
-/// Flows over each link that are shown, those that had most. Chosen: a screen of lines.
+/// The maximum number of displayed flows over each link, the largest ones. Chosen: a screen of lines.
 const SHOWN: usize = 16;
-/// Flows of which the course is kept: all if they are not more, else those that had most of a link in a sample interval, of which
-/// the one is forgotten for a new one that has had none for longest. Chosen: all that links can show, and half as many more.
+/// The maximum number of flows whose course is kept. With more flows, the largest of each link in a sample
+/// interval are kept, and a new one replaces the flow that was least recently among them. Chosen: all that
+/// links can display, plus half as many.
 const MAX_FLOWS: usize = MAX_LINKS * SHOWN * 3 / 2;
 
-/// What a sample interval has left, in numbers that outlive it.
+/// The values of a sample interval that outlive it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub at: Time,
-    /// What had reached the sink of each flow.
+    /// The bytes that have reached the sink of each flow.
     pub delivered: Vec<Bytes>,
-    /// Of watched links, by their places in the scenario.
+    /// The watched links, by index in the scenario.
     pub links: Vec<(usize, LinkSample)>,
 }
 
-/// How a replication stands.
+/// The state of a replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
     Running,
     Ended,
-    /// It ended before its time: it was cancelled, or failed.
+    /// The replication ended early: it was cancelled, or failed.
     Cut,
-    /// It was late, and is run again.
+    /// The replication was late, and is run again.
     Late,
 }
 
@@ -65,12 +66,12 @@ pub(super) struct Course {
     scale: Scale,
     links: Vec<LinkCourse>,
     links_left_out: usize,
-    /// What had reached the sink of each flow by the last sample, and what reached it in the last interval.
+    /// The bytes that had reached the sink of each flow by the last sample, and those of the last interval.
     delivered: Vec<Bytes>,
     latest: Vec<Bytes>,
-    /// What had reached it when the measured part began; none before.
+    /// The bytes that had reached the sinks when the measured part began; none before.
     start: Option<Vec<Bytes>>,
-    /// By the places of the flows.
+    /// The flows, by index.
     flows: BTreeMap<usize, FlowCourse>,
     samples: u64,
 }
@@ -80,32 +81,32 @@ pub(super) struct Course {
 struct LinkCourse {
     place: usize,
     name: String,
-    /// The flows that pass it, by place.
+    /// The indices of the flows that cross the link.
     members: Vec<usize>,
     latest: Option<LinkSample>,
     /// Packets since the start of the run: dropped by reason, lost, marked.
     dropped: [u64; DropReason::ALL.len()],
     lost: u64,
     marked: u64,
-    /// What it could send, what it sent, and what all its flows got, in bytes per second.
+    /// The capacity, the rate transmitted, and the rate of all its flows, in bytes per second.
     rate: Series,
     sent: Series,
     got: Series,
-    /// Packets, and seconds.
+    /// The backlog in packets, and the delay in seconds.
     backlog: Series,
     delay: Series,
-    /// Dropped and lost, and marked, in packets per second.
+    /// Drops and losses, and marks, in packets per second.
     drops: Series,
     marks: Series,
 }
 
-/// A flow of which the course is kept.
+/// A flow whose course is kept.
 #[derive(Debug)]
 struct FlowCourse {
     name: String,
-    /// Bytes per second that reached its sink.
+    /// The rate at its sink, in bytes per second.
     rate: Series,
-    /// The last sample in which it was among those that had most of a link.
+    /// The last sample in which the flow was among the largest of a link.
     last: u64,
 }
 
@@ -139,10 +140,10 @@ impl Course {
         }
     }
 
-    /// Another sample interval of the replication, which is of this scenario.
+    /// Adds a sample interval of the replication of this scenario.
     pub fn add(&mut self, scenario: &Scenario, sample: Sample) {
         let seconds = sample.at.since(self.at).as_secs_f64();
-        // A sample of nothing, or of another scenario, would be a fault of the caller.
+        // An empty sample, or one of another scenario, would be a bug of the caller.
         if seconds <= 0.0 || sample.delivered.len() != self.delivered.len() {
             return;
         }
@@ -170,7 +171,7 @@ impl Course {
         }
     }
 
-    /// Keeps the courses of the flows that had most of each link in the last interval.
+    /// Keeps the courses of the largest flows of each link in the last interval.
     fn keep_largest(&mut self, scenario: &Scenario) {
         if self.latest.len() <= MAX_FLOWS {
             return;
@@ -190,7 +191,7 @@ impl Course {
         }
     }
 
-    /// What the page shows of it, with the link at this place among those that are kept.
+    /// Returns the data for the page, with the link at this index among those that are kept.
     pub fn json(&self, link: usize) -> Value {
         let chosen = self.links.get(link).or(self.links.first());
         let seconds = |time: Time| time.as_secs_f64();
@@ -210,14 +211,14 @@ impl Course {
         value
     }
 
-    /// What reached the sink of a flow in the measured part so far.
+    /// Returns the bytes that have reached the sink of a flow in the measured part so far.
     fn measured(&self, flow: usize) -> Bytes {
         self.start.as_ref().map_or(Bytes::ZERO, |start| self.delivered[flow] - start[flow])
     }
 }
 
 impl FlowCourse {
-    /// Nothing is known of it in so many points.
+    /// Creates the course of a flow with `points` unknown points.
     fn new(scenario: &Scenario, flow: usize, points: usize) -> Self {
         Self { name: scenario.flows[flow].name.clone(), rate: Series::unknown(points), last: 0 }
     }
@@ -225,7 +226,7 @@ impl FlowCourse {
 
 impl LinkCourse {
     fn new(place: usize, link: &Link, scenario: &Scenario, seed: u64) -> Self {
-        // The first of equal links stands for all of them in paths.
+        // The first of equal links represents all of them in paths.
         let named = link.group.as_ref().and_then(|group| group.members.first());
         let named = named.map_or(place, |first| first.index());
         let passes = |flow: &usize| {
@@ -322,7 +323,8 @@ impl LinkCourse {
 /// Bytes in a thousand bits.
 const BYTES_PER_KBIT: f64 = 125.0;
 
-/// At most so many of `all`, those with the largest keys, the largest first; of equals the first.
+/// Returns at most `count` elements of `all` with the largest keys, in descending order; of equal ones the
+/// first.
 fn most<K: Ord + Copy>(all: &[usize], count: usize, key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut keyed: Vec<_> = all.iter().map(|flow| (std::cmp::Reverse(key(*flow)), *flow)).collect();
     if keyed.len() > count {
@@ -337,7 +339,7 @@ fn per(bytes: Bytes, seconds: f64) -> u64 {
     if seconds > 0.0 { (bytes.get() as f64 / seconds).round() as u64 } else { 0 }
 }
 
-/// Rounded to six decimals, as tables are.
+/// Rounds a fraction to six decimals, as in tables.
 fn part(bytes: Bytes, all: Bytes) -> f64 {
     if all == Bytes::ZERO { 0.0 } else { (bytes.get() as f64 / all.get() as f64 * 1e6).round() / 1e6 }
 }

@@ -1,4 +1,4 @@
-//! Brings the samples of one replication to the board.
+//! Transfer of the samples of one replication to the board.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -9,7 +9,8 @@ use apportion_scenario::Point;
 use super::board::Board;
 use super::course::{Sample, Stand};
 
-/// Samples that wait for the board before they wait with the thread that takes them. Chosen: the board is busy for milliseconds.
+/// The number of samples that wait for the board before the thread that takes them waits as well. Chosen: the
+/// board is busy for milliseconds.
 const PATIENCE: usize = 1_000;
 
 /// Follows a replication.
@@ -21,13 +22,13 @@ pub(crate) struct Follower<'a> {
     following: Mutex<Following>,
 }
 
-/// Whether the page shows it is known at its first sample.
+/// Whether the page shows the replication, which is known at its first sample.
 #[derive(Debug)]
 enum Following {
     NotYet,
-    /// By this number; these samples are not on the board yet.
+    /// Followed under this number; these samples are not on the board yet.
     As(u64, Vec<Sample>),
-    /// Another one is shown, or it has ended.
+    /// Another replication is shown, or this one has ended.
     Not,
 }
 
@@ -36,8 +37,8 @@ impl<'a> Follower<'a> {
         Self { board, point, seed, following: Mutex::new(Following::NotYet) }
     }
 
-    /// A sample interval ends. The thread that moves packets in real time must not wait while the board is read: the sample waits then
-    /// for the next one.
+    /// Adds a sample at the end of its interval. The thread that moves packets in real time must not wait
+    /// while the board is read: the sample then waits for the next one.
     pub fn sampled(&self, samples: &Samples<'_>) {
         let following = &mut *self.following.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(following, Following::NotYet) {
@@ -59,7 +60,7 @@ impl<'a> Follower<'a> {
         waiting.drain(..).for_each(|sample| board.add(*number, &self.point.scenario, sample));
     }
 
-    /// It is over, and stands like this.
+    /// Ends the replication, in the state `stand`.
     pub fn end(&self, stand: Stand) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         if let Following::As(number, waiting) = mem::replace(&mut *following, Following::Not) {

@@ -16,11 +16,13 @@ use self::board::Board;
 pub(crate) use self::course::Stand;
 pub(crate) use self::follower::Follower;
 
-/// A page in the browser that shows [runs](crate::Run::watch) while they go on, and the last of them for as long as it lives: for each
-/// watched link its rate and capacity, who gets what of it, how long packets wait, and which are dropped. Linux only.
+/// A page in the browser that shows [runs](crate::Run::watch) while they go on, and the last one as long as
+/// this value lives: for each watched link its rate and capacity, the shares of flows, sojourn times, and
+/// drops. Linux only.
 ///
-/// It is of loopback addresses alone, has no password, and changes nothing. Memory: 40 MB at most for the
-/// last 16 replications, and for each of their flows 24 bytes and 8 for each link that it passes.
+/// The page is available only on loopback addresses, has no password, and changes nothing. Memory: at most 40
+/// MB for the last 16 replications, plus 24 bytes for each of their flows and 8 for each link that a flow
+/// crosses.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -51,25 +53,26 @@ enum State {
 }
 
 impl Watch {
-    /// Where `apportion` shows it by default: `127.0.0.1:9618`.
+    /// The default address of the command `apportion`: `127.0.0.1:9618`.
     pub const ADDRESS: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9618);
 
-    /// Takes the address, a loopback one; port 0 stands for one that is free. Browsers that come wait until it [serves](Self::serve).
+    /// Binds the page to an address, which must be a loopback address; port 0 selects a free port. Browsers
+    /// wait until the page is [served](Self::serve).
     ///
     /// # Errors
-    /// If other machines could reach the address, or it cannot be had.
+    /// If other machines could reach the address, or it is not available.
     pub fn bind(address: SocketAddr) -> Result<Self, WatchError> {
         let listener = Listener::bind(address)?;
         let address = listener.address();
         Ok(Self { board: Arc::default(), address, state: State::Bound(listener) })
     }
 
-    /// Shows the page from now on, in a thread of its own, until it is dropped. Before a run in the lab, call [`enter`](crate::lab::enter)
-    /// in between.
+    /// Serves the page in a separate thread until the value is dropped. Before a run in the lab, call
+    /// [`enter`](crate::lab::enter) between `bind` and this function.
     ///
     /// # Errors
-    /// If the system starts no more threads.
+    /// If the system cannot start a thread.
     pub fn serve(&mut self) -> Result<(), WatchError> {
         self.state = match std::mem::replace(&mut self.state, State::Failed) {
             State::Bound(listener) => {
@@ -82,7 +85,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What to open in the browser.
+    /// Returns the URL of the page.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)

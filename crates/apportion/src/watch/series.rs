@@ -1,26 +1,27 @@
-//! Values over the course of a run, in bounded memory.
+//! Time series of a run, in bounded memory.
 
 use serde_json::{Value, json};
 
-/// Points of each series at most: more than a screen has columns for it. An even number.
+/// The maximum number of points of a series: more than a screen has columns for it. An even number.
 pub(super) const MOST: usize = 1_200;
 
-/// One point for every so many samples: the mean of those that are known. When there are too many, two become one.
+/// A series in which each point is the mean of the known values of `step` samples. When there are too many
+/// points, pairs of them are merged.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    /// Not a number where nothing is known.
+    /// The points; not a number where the value is unknown.
     points: Vec<f32>,
     sum: f64,
     count: u32,
 }
 
 impl Series {
-    /// A series of which nothing is known in so many points.
+    /// Creates a series of `points` unknown points.
     pub fn unknown(points: usize) -> Self {
         Self { points: vec![f32::NAN; points], ..Self::default() }
     }
 
-    /// The value of a sample; none if it is not known.
+    /// Adds the value of a sample; none if it is unknown.
     pub fn add(&mut self, value: Option<f64>) {
         if let Some(value) = value {
             self.sum += value;
@@ -28,14 +29,14 @@ impl Series {
         }
     }
 
-    /// The samples since the last call are a point.
+    /// Ends a point, which summarizes the samples since the last call.
     fn end_point(&mut self) {
         let mean = if self.count > 0 { (self.sum / f64::from(self.count)) as f32 } else { f32::NAN };
         self.points.push(mean);
         (self.sum, self.count) = (0.0, 0);
     }
 
-    /// Two points in succession become one.
+    /// Merges each pair of successive points.
     fn halve(&mut self) {
         let mean = |two: &[f32]| match (two[0].is_nan(), two.last().is_some_and(|last| last.is_nan())) {
             (true, _) => two[two.len() - 1],
@@ -45,7 +46,7 @@ impl Series {
         self.points = self.points.chunks(2).map(mean).collect();
     }
 
-    /// Its points in `unit`, rounded to a thousandth; null where nothing is known.
+    /// Returns the points in `unit`, rounded to a thousandth; null where the value is unknown.
     pub fn json(&self, unit: f64) -> Value {
         let rounded = |point: &f32| {
             let value = (f64::from(*point) / unit * 1e3).round() / 1e3;
@@ -55,12 +56,12 @@ impl Series {
     }
 }
 
-/// How many samples are a point, for several series.
+/// The number of samples per point, shared by several series.
 #[derive(Debug)]
 pub(super) struct Scale {
-    /// Samples in each point.
+    /// Number of samples per point.
     pub step: u32,
-    /// Points that have ended.
+    /// Number of finished points.
     pub points: usize,
     within: u32,
 }
@@ -70,7 +71,7 @@ impl Scale {
         Self { step: 1, points: 0, within: 0 }
     }
 
-    /// All series have the values of another sample.
+    /// Notes that all series have the values of another sample.
     pub fn end_sample<'a>(&mut self, all: impl Iterator<Item = &'a mut Series>) {
         self.within += 1;
         if self.within < self.step {

@@ -25,7 +25,7 @@ fn of_many_flows_the_largest_are_shown_and_few_are_kept() {
     let number = board.follow(point, 1).unwrap();
     let mut delivered = vec![Bytes::ZERO; 5_000];
     for second in 0..60_usize {
-        // Sixteen others in each interval, of which the first has most; all others have a byte.
+        // Sixteen other flows in each interval, the first of which is the largest; all others have a byte.
         for (flow, bytes) in delivered.iter_mut().enumerate() {
             *bytes += Bytes::new(1);
             if flow / 16 == second {
@@ -39,7 +39,7 @@ fn of_many_flows_the_largest_are_shown_and_few_are_kept() {
     let flows = link["flows"].as_array().unwrap();
     assert_eq!((flows.len(), &link["flow_count"]), (16, &5_000.into()));
     let kept = flows.iter().map(|flow| flow["place"].as_u64().unwrap());
-    // Of those that were large lately, the ones that have had most in all: 24 intervals of them are kept.
+    // Of the recently large flows, the largest in total: 24 intervals of them are kept.
     assert!(
         kept.clone().all(|place| place / 16 >= 60 - 24 && place % 16 == 0),
         "{:?}",
@@ -62,7 +62,7 @@ fn the_last_replications_are_kept_and_one_at_a_time_is_followed() {
         followed.sampled(&sample(1));
         other.sampled(&sample(1));
         followed.sampled(&sample(2));
-        // What is read just then delays nothing, and is there at the next sample.
+        // Reading the board delays nothing, and the sample appears with the next one.
         let reading = lock(&watch.board);
         followed.sampled(&sample(3));
         assert_eq!(reading.json("")["course"]["at_seconds"], 2.0);

@@ -35,7 +35,8 @@ fn results() -> Results {
     Run::new(&scenario.unwrap()).seeds(2).simulate().unwrap()
 }
 
-/// The batch of a table, with as many rows and with nulls only where its schema allows them.
+/// Returns the batch of a table, with the same number of rows and with nulls only where its schema allows
+/// them.
 fn batch<R: Table>(results: &Results) -> RecordBatch {
     let batch = results.record_batch::<R>().unwrap();
     assert_eq!(batch.num_rows(), results.table::<R>().count());
@@ -64,7 +65,7 @@ fn a_batch_has_the_rows_of_its_table_and_nulls_for_missing_cells() {
         assert_eq!(column.is_valid(at).then(|| column.value(at)), expected);
         missing += usize::from(expected.is_none());
     }
-    // The bulk flow completes nothing; the file does.
+    // The bulk flow has no completions; the file has.
     assert!(missing > 0 && missing < flows.num_rows(), "{missing}");
 }
 
@@ -74,7 +75,7 @@ fn every_table_has_a_batch_with_units() {
     assert!(batch::<SeriesRow>(&results).num_rows() > 0);
     assert!(batch::<CompletionRow>(&results).num_rows() > 0);
     assert!(batch::<StatisticRow>(&results).num_rows() > 0);
-    // No queue here allocates anything: a table without rows keeps its columns.
+    // No queue here allocates rates: a table without rows keeps its columns.
     let empty = batch::<AllocationRow>(&results);
     assert_eq!((empty.num_rows(), empty.num_columns()), (0, 7));
     let links = batch::<LinkRow>(&results).schema();

@@ -1,4 +1,4 @@
-//! Events of a run are those that its tables count.
+//! Events of a run agree with the counts in its tables.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

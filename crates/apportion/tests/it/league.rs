@@ -1,4 +1,4 @@
-//! A league as a program plays it: cells, empty cells, files, the cache, errors.
+//! A league from a program: cells, empty cells, files, the cache, errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn mean(results: &LeagueResults, discipline: &str, situation: &str, metric: &str
     results.cell(discipline, situation).unwrap().played().unwrap().metric(metric).unwrap().mean
 }
 
-/// Every file of a folder and of those in it, by its path.
+/// Returns every file below a folder, by path.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -54,10 +54,10 @@ fn a_flood_starves_tcp_in_a_fifo_and_not_in_round_robin() {
     let worst = |discipline| mean(&results, discipline, "floods", "worst_share");
     assert!(worst("fifo") < 0.1, "{}", worst("fifo"));
     assert!(worst("drr") > 0.95, "{}", worst("drr"));
-    // The flood of sixteen times its share gets more of it in the FIFO than one of eight.
+    // An unresponsive flow at sixteen times its share gets more of it in the FIFO than one at eight times.
     assert!(mean(&results, "fifo", "floods", "best_share") > 2.0);
     assert!(mean(&results, "drr", "floods", "lost") > 0.5, "what is beyond a share is lost");
-    // What it costs: the call waits in the FIFO behind uploads.
+    // The cost: the call waits in the FIFO behind uploads.
     let call = |discipline| mean(&results, discipline, "home-uplink", "delay_p95_ms/call");
     assert!(call("fifo") > 3.0 * call("fq_codel"));
 }
@@ -72,7 +72,7 @@ fn what_people_see_and_hear_has_columns() {
     }
     assert!(!text.contains("voice Mb/s"), "it is the same for all: {text}");
     let of = |metric: &str| ["fifo", "fq_codel"].map(|name| mean(&results, name, "video-calls", metric));
-    // The probe asks for next to nothing, and has many times what is due to it.
+    // The probe needs little, and gets many times the rate due to it.
     let [_, jain] = of("jain");
     assert!(jain > 0.8, "{jain}");
     let ([slow, fast], [bad, good]) = (of("rpm/probe"), of("mos/voice"));
@@ -100,13 +100,13 @@ fn what_the_page_shows_is_read_back_from_a_file() {
         read.cell("tred", "floods").unwrap().reason(),
         played.cell("tred", "floods").unwrap().reason()
     );
-    // Its cells have no reports, and its page leads to none.
+    // Its cells have no reports, and its page links to none.
     assert!(played.page().contains("href=\"cells/") && !read.page().contains("href=\"cells/"));
-    // Some of it, and written again.
+    // A part of the league is loaded and written again.
     let one = load(played.folder().unwrap(), &["drr"]).unwrap().write(folder.path(), true).unwrap();
     assert!(one.cell("fifo", "floods").is_none() && one.folder().unwrap().ends_with("2"));
     assert!(files(one.folder().unwrap()).contains_key("kit/floods.tex"));
-    // What is not there, and what is damaged.
+    // Missing and damaged leagues are refused.
     let refusal = |path: &Path, disciplines: &[&str]| load(path, disciplines).unwrap_err().to_string();
     assert!(refusal(folder.path(), &[]).contains("league.jsonl"));
     assert!(
@@ -149,7 +149,8 @@ fn a_kit_has_tables_and_figures_for_a_paper() {
             "pdf" => assert!(content.starts_with(b"%PDF-"), "{name}"),
             "svg" => assert!(text.starts_with("<svg") && text.contains("worst share"), "{name}"),
             _ => {
-                // Each row has as many cells as the first, and the name of a discipline is escaped.
+                // Each row has the same number of cells as the first, and the name of a discipline is
+                // escaped.
                 let rows: Vec<usize> = text
                     .lines()
                     .filter(|line| line.ends_with("\\\\"))
@@ -206,7 +207,7 @@ fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
     );
     let page = results.page();
     assert!(page.contains("64 bytes per flow"));
-    // Each leads to the reasons of its situation, which a finger can reach as well.
+    // Each links to the reasons of its situation, which can also be reached on a touch screen.
     let empty = page.split("<td class=\"empty\">").skip(1);
     let targets: Vec<&str> =
         empty.map(|cell| cell.split("href=\"#").nth(1).unwrap().split('"').next().unwrap()).collect();
@@ -290,7 +291,7 @@ fn a_situation_that_has_changed_is_simulated_again_and_the_others_are_not() {
     assert_eq!(play(text).reused(), 0);
     let changed = play(&text.replace("rate = \"10Mbit\", delay", "rate = \"9Mbit\", delay"));
     assert_eq!(changed.reused(), 6);
-    // It is called as its file is.
+    // The situation has the name of its file.
     assert!(mean(&changed, "fifo", "mine", "worst_share") < 0.1);
 }
 
@@ -331,7 +332,7 @@ fn a_discipline_of_your_own_plays_by_its_name() {
     assert!(used("quadratic") > 0.5);
     let queued = |discipline| mean(&results, discipline, "mixed-tcp", "queue_delay_p95_ms/bottleneck");
     assert!(queued("quadratic") < 0.9 * queued("fifo"), "{} {}", queued("quadratic"), queued("fifo"));
-    // It is among those that play unless others are named.
+    // A registered discipline takes part unless others are named.
     let all = |league: League<'_>| league.situations(["mixed-tcp"]).seeds(1).simulations().unwrap();
     assert_eq!(all(League::new().catalog(&catalog)), all(League::new()) + 1);
 }

@@ -1,7 +1,7 @@
-//! Everything that is parsed, against mutations of what is well formed: the targets of `fuzz/`, without its tools.
+//! All parsers, tested with mutations of well-formed inputs: the targets of `fuzz/`, without its tools.
 //!
-//! `APPORTION_CASES` multiplies their number, as it does for properties; a failure prints the input. The seed is fixed, so that a
-//! failure is seen again.
+//! `APPORTION_CASES` multiplies the number of mutations, as for properties; a failure prints the input. The
+//! seed is fixed, so that a failure is reproducible.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "in tests a panic is the message")]
@@ -17,11 +17,11 @@ use apportion_testing::properties::cases;
 #[path = "../../../../fuzz/targets.rs"]
 mod targets;
 
-/// Mutations of each format.
+/// Number of mutations of each format.
 const MUTATIONS: u32 = 8_000;
-/// The longest input.
+/// The maximum size of an input.
 const LONGEST: usize = 16 << 10;
-/// What often is at the edge of something.
+/// Values that often lie at a boundary.
 const NUMBERS: [&str; 16] = [
     "0",
     "-1",
@@ -45,7 +45,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files of these folders of the repository, and of the folders in them, whose names end like this.
+/// Returns the files below these folders of the repository with names that end in `end`.
 fn files(folders: &[&str], end: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
@@ -59,12 +59,12 @@ fn files(folders: &[&str], end: &str) -> Vec<Vec<u8>> {
             }
         }
     }
-    // The order of a folder is the file system's.
+    // The order of a folder depends on the file system.
     found.sort();
     found
 }
 
-/// One of these, changed in one to four places.
+/// Returns one of these inputs, changed in one to four places.
 fn mutated(stream: &mut Stream, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut pick = |n: usize| stream.below(n.max(1) as u64) as usize;
     let mut data = corpus[pick(corpus.len())].clone();
@@ -108,7 +108,7 @@ fn try_all(name: &str, share: u32, corpus: &[Vec<u8>], target: impl Fn(&[u8])) {
     let mut stream = Stream::new(1, name);
     let mutations: Vec<_> = (0..count).map(|_| mutated(&mut stream, corpus)).collect();
     for data in corpus.iter().chain(&mutations) {
-        // The message of the panic itself has been printed.
+        // The message of the panic has already been printed.
         let result = catch_unwind(AssertUnwindSafe(|| target(data)));
         assert!(result.is_ok(), "{name}, {} bytes:\n{}\n{data:?}", data.len(), String::from_utf8_lossy(data));
     }

@@ -1,4 +1,5 @@
-//! The example of a congestion control of one's own: within its length, lawful, and in every place where others are.
+//! The example of a registered congestion control: within its length limit, lawful, and usable everywhere
+//! that others are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +62,7 @@ fn all_transports_run_it_and_a_scenario_knows_that_it_is_not_of_this_project() {
     // With RACK, with the classical recovery by SACK, and in QUIC.
     for (flow, least) in [
         (r#"tcp = "scalable""#, 9.0),
-        // What is sent again is lost again, which RFC 6675 leaves to the timer.
+        // Retransmissions are lost again, which RFC 6675 leaves to the timer.
         (r#"tcp = { profile = "rfc", algorithm = "scalable" }"#, 4.0),
         (r#"quic = "scalable""#, 9.0),
     ] {
@@ -69,12 +70,12 @@ fn all_transports_run_it_and_a_scenario_knows_that_it_is_not_of_this_project() {
         assert!(own && rates.len() == 1 && rates[0] > least, "{flow}: {rates:?}");
     }
     assert!(!throughput(r#"tcp = "reno""#).0);
-    // It does what it says: a smaller cut fills the link better than half of the window.
+    // It works as described: a smaller decrease fills the link better than halving the window.
     let short = |tcp: &str| throughput(&format!("tcp = {{ algorithm = {tcp:?}, segment = \"1000B\" }}")).1[0];
     assert!(short("scalable") != short("reno"));
 }
 
-/// What Reno's control of this project does.
+/// A congestion control that behaves as this project's Reno.
 #[derive(Debug)]
 struct Halves;
 
@@ -89,7 +90,8 @@ impl CongestionControl for Halves {
     }
 }
 
-/// Runs two flows with [`Halves`] under this entry: the throughput of each in Mb/s, and its segments that are sent again.
+/// Runs two flows with [`Halves`] under this entry. Returns the throughput of each in Mb/s, and its
+/// retransmitted segments.
 fn of_halves(entry: &'static ControlEntry, carrier: &str) -> Vec<(f64, Option<u64>)> {
     let mut catalog = Catalog::default();
     catalog.register_control(entry, |_| Halves).unwrap();
@@ -143,7 +145,7 @@ fn without_rack_losses_are_repaired_as_the_entry_says() {
     }
 }
 
-/// Grows as Reno does, whatever is lost or marked.
+/// Grows as Reno does, without a response to losses and marks.
 #[derive(Debug)]
 struct Deaf;
 
@@ -175,7 +177,7 @@ fn a_window_stays_where_its_control_ignores_losses_and_marks() {
         results.flows().map(|row| row.throughput_mbps).sum::<f64>()
     };
     let lossy = r#"loss = "0.1%""#;
-    // A threshold of the average queue that a few packets pass now and then.
+    // A threshold of the average queue that a few packets exceed occasionally.
     let marking =
         r#"queue = { kind = "red", ecn = true, min_th = "1p", max_th = "1000p", max_p = 0.5, w_q = 1.0 }"#;
     for profile in ["linux", "rfc"] {
@@ -188,7 +190,8 @@ fn a_window_stays_where_its_control_ignores_losses_and_marks() {
     }
 }
 
-/// How often each of the four hooks of single segments was called; then marks, and sums of what ACKs say.
+/// The number of calls of each of the four hooks of single segments; then marks, and sums of the values in
+/// ACKs.
 type Calls = Arc<[AtomicU64; 7]>;
 
 /// Reno that counts calls, and observes segments or not.

@@ -1,4 +1,5 @@
-//! The example of a discipline of one's own: within its length, lawful, and in every place where others are.
+//! The example of a registered discipline: within its length limit, lawful, and usable everywhere that others
+//! are.
 #![cfg(all(feature = "live", target_os = "linux"))]
 
 use std::os::unix::process::CommandExt as _;
@@ -17,18 +18,19 @@ use crate::example;
 /// Builds the example, if it is not up to date, and runs it.
 fn run(arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
-    // With the features of all crates, as `cargo test --workspace` has built what it needs.
+    // With the features of all crates, as `cargo test --workspace` has built the dependencies.
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("RUSTC_BOOTSTRAP");
     cargo.args(["build", "-q", "--workspace", "--example", "own_discipline"]);
     if cfg!(feature = "bpf") {
         cargo.args(["--features", "apportion/bpf"]);
     }
     cargo.args((!cfg!(debug_assertions)).then_some("--release"));
-    // A test of this crate alone has not built what other crates need: that is minutes, in processes of the same group.
+    // A test of this crate alone has not built the dependencies of other crates: that takes minutes, in
+    // processes of the same group.
     let cargo = Running::start(cargo.process_group(0).stderr(Stdio::piped()));
     let (built, ended) = cargo.output_within(Duration::from_secs(1_200));
     assert!(ended && built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    // This test is in the folder `deps` next to that of examples.
+    // This test is in the folder `deps` next to the folder of examples.
     let program = std::env::current_exe().unwrap().with_file_name("../examples/own_discipline");
     child::output(Command::new(program).args(arguments))
 }
@@ -56,7 +58,7 @@ fn it_is_listed_explained_and_in_the_schema() {
 #[test]
 fn a_scenario_has_it_if_a_queue_is_of_its_kind() {
     let has = |queue: &str, change: &str| {
-        // Its name is that of a host and of a flow too.
+        // Its name is also the name of a host and of a flow.
         let text = format!(
             r#"
             seed = 1
@@ -89,7 +91,7 @@ fn it_runs_in_a_sweep_with_all_others() {
 fn it_runs_on_real_packets() {
     let output = run(&["sh", "-c", "test -n \"$APPORTION_FAR\""]);
     let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // The example returns the error as it is, which prints its fields.
+    // The example returns the error unchanged, which prints its fields.
     if error.contains("cannot make a") || error.contains("max_user_namespaces") {
         return skip::because(error);
     }

@@ -1,4 +1,4 @@
-//! Perturbed copies of replications: where results depend on phases.
+//! Perturbed copies of replications: the dependence of results on phases.
 
 use apportion::rows::{FlowRow, LinkRow, PhaseSensitivityRow, SeriesRow};
 use apportion::{Cancel, Results, Run, Scenario};

@@ -32,13 +32,13 @@ fn scenario() -> Scenario {
     Scenario::from_text(TEXT).unwrap()
 }
 
-/// Every file of a folder by its name, hidden ones included.
+/// Returns every file of a folder by its name, including hidden ones.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries.map(|it| (it.file_name().into_string().unwrap(), std::fs::read(it.path()).unwrap())).collect()
 }
 
-/// A table as the CSV file of a folder of results has it.
+/// Formats a table as the CSV file in a folder of results.
 fn csv<R: Table>(results: &Results) -> String {
     let header: Vec<_> = R::COLUMNS.iter().map(|column| column.name).collect();
     let mut lines = vec![header.join(",")];
@@ -46,7 +46,7 @@ fn csv<R: Table>(results: &Results) -> String {
         let cell = |cell: &Cell<'_>| match cell {
             Cell::Text(text) => (*text).to_owned(),
             Cell::Integer(number) => number.to_string(),
-            // The shortest text that reads back; whole numbers with a zero.
+            // The shortest text that reads back; integers with a zero.
             Cell::Number(number) => format!("{number:?}"),
             Cell::Flag(flag) => flag.to_string(),
             Cell::Missing => String::new(),
@@ -94,7 +94,7 @@ fn progress_counts_every_replication_and_twin_in_order() {
     let run = Run::new(&scenario).seeds(4);
     run.progress(|progress| seen.lock().unwrap().push(progress)).simulate().unwrap();
     let seen = seen.into_inner().unwrap();
-    // Between these are reports of what is partly done.
+    // The reports in between are about partial progress.
     let mut ended: Vec<usize> = seen.iter().map(|progress| progress.done).filter(|done| *done > 0).collect();
     ended.dedup();
     assert_eq!(ended, (1..=16).collect::<Vec<_>>());
@@ -105,7 +105,7 @@ fn progress_counts_every_replication_and_twin_in_order() {
 
 #[test]
 fn progress_within_a_long_run_is_reported_until_it_is_stopped() {
-    // Hours of simulated time, of which a part is reported soon.
+    // Hours of simulated time, with an early report of partial progress.
     let scenario =
         scenario().edit().set("link.bottleneck.queue", "fifo").set("stop", "1000000s").load().unwrap();
     let cancel = Cancel::new();
@@ -186,7 +186,7 @@ fn captures_are_written_to_the_folder_for_the_first_replication() {
     Run::new(&scenario).seeds(2).folder(folder.path()).simulate().unwrap();
     let files = files(&folder.path().join("1"));
     for name in ["1-bottleneck.pcap", "2-bottleneck.pcap"] {
-        // 24 bytes of file header; 2 s at 1 Mb/s are some 160 packets.
+        // 24 bytes of file header; 2 s at 1 Mb/s are about 160 packets.
         assert!(files[name].len() > 24 + 100 * 16, "{name}: {} bytes", files[name].len());
     }
 }
@@ -198,7 +198,7 @@ fn a_capture_that_was_cut_short_is_no_complete_run() {
     let cancel = Cancel::new();
     let run = || Run::new(&scenario).cache(&Cache::at(cache.path()), Cache::MOST).cancel(&cancel);
     assert!(run().folder(folder.path()).simulate().unwrap().is_complete());
-    // All of it is in the cache, but for the captures.
+    // All results are in the cache, except for the captures.
     cancel.cancel();
     assert!(!run().folder(folder.path()).simulate().unwrap().is_complete());
 }
@@ -227,7 +227,8 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
     };
     let (lean, again) = (run(Retain::Metrics, "a"), run(Retain::Rows, "b"));
     let (full, full_again) = (run(Retain::Full, "c"), run(Retain::Metrics, "d"));
-    // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from perturbed copies; not the other way round.
+    // The stored results of a run that retains no outcomes are insufficient for one that does, apart from
+    // perturbed copies; the reverse is possible.
     let all = 2 * 2 * 3;
     assert_eq!([&lean, &again, &full, &full_again].map(Results::reused), [0, all, all / 2, all]);
     for other in [&again, &full, &full_again] {
@@ -243,7 +244,7 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
     }
     assert_eq!((lean.flows().count(), full.flows().count()), (0, 2 * 2 * 3));
     assert!(again.flows().eq(full.flows()) && again.links().eq(full.links()));
-    // It is no long one: its folder would have a report with details.
+    // The run is short: its folder would have a report with details.
     assert!(again.write(folder.path().join("e")).unwrap_err().to_string().contains("did not hold"));
     assert!(lean.write(folder.path().join("e")).unwrap_err().to_string().contains("did not hold"));
 }
@@ -306,7 +307,7 @@ fn a_scenario_is_the_same_from_a_file_from_text_and_from_values() {
         assert_eq!(other.hash(), scenario().hash());
     }
     assert_eq!(Scenario::from_text(from_file.canonical()).unwrap().hash(), from_file.hash());
-    // Files that a scenario refers to are relative to its own, also after a change.
+    // Files that a scenario refers to are relative to its own path, also after a change.
     std::fs::write(folder.path().join("frames.txt"), "1000\n500\n").unwrap();
     let video = r#"{ kind = "video", fps = 25, file = "frames.txt" }"#;
     let with_frames = from_file.edit().set("flow.tcp.source", video).load().unwrap();
@@ -323,7 +324,7 @@ fn a_program_sweeps() {
     };
     let by_hand: Vec<f64> = [1, 2, 4].into_iter().map(throughput).collect();
     assert!(by_hand.is_sorted() && by_hand[0] > 0.7 && by_hand[2] > 2.5, "{by_hand:?}");
-    // The same as one sweep.
+    // The same points as one sweep.
     let swept = base.set("link.bottleneck.rate", r#"["1Mbit", "2Mbit", "4Mbit"]"#).unwrap();
     let results = Run::new(&swept).simulate().unwrap();
     let metrics = results.metrics();
@@ -369,7 +370,7 @@ fn no_example_and_no_scenario_of_a_paper_is_too_large() {
     for path in
         ["scenarios", "papers", "validation"].map(|folder| scenario_files(&root.join(folder))).concat()
     {
-        // Those of gateways and of claims are no scenarios.
+        // Files of gateways and of claims are not scenarios.
         let Ok(scenario) = Scenario::from_file(&path) else { continue };
         let estimate = Run::new(&scenario).seeds(100).estimate();
         assert!(estimate.seconds() < 86_400.0 && estimate.memory < 2e9, "{}: {estimate}", path.display());
@@ -380,7 +381,7 @@ fn no_example_and_no_scenario_of_a_paper_is_too_large() {
 
 #[test]
 fn no_paper_is_too_large_with_all_its_variants() {
-    // Tests run in the folder of their crate, where the papers are those that are built in.
+    // Tests run in the folder of their crate, where the built-in papers are used.
     let all = apportion::Reproduction::new(Vec::<String>::new()).variants(Vec::<String>::new());
     let estimate = all.seeds(20).estimate().unwrap();
     println!("{estimate}");
@@ -430,7 +431,7 @@ fn a_run_in_parts_is_the_run() {
     let scenario = scenario();
     let cache = Cache::at(folder.path());
     let client = Simulations::new([&scenario], 3).phase_check(true).cache(&cache);
-    // Another process has the scenario from a packed one.
+    // Another process loads the scenario from a packed one.
     let elsewhere = scenario.set("title", "other").unwrap().pack().unwrap().load().unwrap();
     let worker = Simulations::new([&elsewhere], 3).phase_check(true);
     assert_eq!(client.missing(), (0..12).collect::<Vec<_>>());

@@ -1,8 +1,9 @@
-//! What sentences say of sources that do not send all the time: not that they got little of what they did not want.
+//! Sentences about sources that do not send all the time: they do not claim that a flow got too little if it
+//! needed no more.
 
 use apportion::{Run, ScenarioBuilder};
 
-/// The summary of flows over a link on which nothing is dropped.
+/// Returns the summary of flows over a link without drops.
 fn summary(flows: &str) -> String {
     let text = format!(
         "seed = 1\nstop = \"14s\"\nmeasure_from = \"2s\"\n\

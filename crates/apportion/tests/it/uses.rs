@@ -1,9 +1,9 @@
-//! What `explain` prints to copy can be copied: every line that begins with `Use:` is read by the loader.
+//! The usage lines that `explain` prints can be copied: the loader reads every line that begins with `Use:`.
 
 use apportion::catalogue::{self, Section};
 use apportion::{Catalog, Scenario};
 
-/// A scenario that `line` is a part of: a key of the file, of a link or of a flow.
+/// Returns a scenario that contains `line`: a key of the file, of a link or of a flow.
 fn with(line: &str) -> String {
     let [mut file, mut link, mut flow] = [const { String::new() }; 3];
     match line.split_once(" =").unwrap().0 {
@@ -11,7 +11,7 @@ fn with(line: &str) -> String {
         "queue" | "exchange" => link = format!(", {line}"),
         _ => flow = format!(", {line}"),
     }
-    // Calls send datagrams, and files that a topology or a source reads are not there.
+    // Calls send datagrams, and files that a topology or a source reads do not exist.
     let tcp = if ["tcp = ", "quic = ", "\"replay\"", "\"voice\"", "\"call\""]
         .iter()
         .any(|key| flow.contains(key))
@@ -38,7 +38,7 @@ fn every_use_that_is_printed_is_read() {
             let text = catalogue::explain(&catalog, &entry.name).unwrap();
             for line in text.lines().filter_map(|line| line.strip_prefix("Use: ")) {
                 uses += 1;
-                // A profile has a second form, whose parameters are placeholders; an algorithm has a remark.
+                // A profile has a second form with placeholders for parameters; an algorithm has a remark.
                 let line = line.split_once(", or ").map_or(line, |(first, _)| first);
                 let needs_a_file = line.contains("file = \"name\"");
                 match Scenario::from_text(with(line)) {

@@ -1,8 +1,9 @@
-//! What a run is warned of beyond its scenario: links that are full and that nothing watches.
+//! Warnings about a run beyond its scenario: full links that are not watched.
 
 use apportion::{Run, ScenarioBuilder};
 
-/// 150 Mb/s of datagrams over access links of 100 Mb/s to a bottleneck of 500 Mb/s, 100 ms of which are measured.
+/// 150 Mb/s of datagrams over access links of 100 Mb/s to a bottleneck of 500 Mb/s, 100 ms of which are
+/// measured.
 const SCENARIO: &str = r#"
     seed = 1
     stop = "300ms"
@@ -33,7 +34,7 @@ fn an_access_link_that_the_topology_implies_is_named_with_the_key_that_makes_it_
     let all = warnings(&[]);
     let [short, full] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!(short, SHORT);
-    // The second one may be full to the last packet too.
+    // The second link may be full to the last packet too.
     let is_of = |n: u8| {
         full.starts_with(&format!(
             "link `l{n}-left` (and 3 more) was 100 % full and limits `flood.{n}`, and "
@@ -124,13 +125,13 @@ fn a_swept_key_that_another_key_overrides_is_named() {
         ])),
         1
     );
-    // No two points differ in one of several keys that vary together.
+    // No two points differ only in one of several keys that vary together.
     let together = [
         ("topology.bottleneck.rate", r#"["5Mbit", "10Mbit"]"#),
         ("topology.bottleneck.delay", r#"["4ms", "2ms"]"#),
         ("sweep.zip", r#"[["rate", "delay"]]"#),
     ];
     assert_eq!(named(warnings(&together)), 0);
-    // One value by itself cannot make a difference.
+    // A single value cannot make a difference.
     assert_eq!(named(warnings(&[("topology.access.rate", r#"["1Gbit"]"#)])), 0);
 }

@@ -1,4 +1,4 @@
-//! What the page of a run shows is what its tables say, and the page changes no number.
+//! The page of a run agrees with its tables, and does not change its results.
 
 #![cfg(all(feature = "live", target_os = "linux"))]
 
@@ -55,7 +55,7 @@ fn a_page_shows_what_tables_say_and_changes_nothing() {
     assert!(watched.flows().eq(plain.flows()) && watched.links().eq(plain.links()));
     assert!(watched.series().eq(plain.series()) && watched.phase_sensitivity().eq(plain.phase_sensitivity()));
 
-    // While it goes on: the last of those that have begun.
+    // During the run the page shows the last replication that began.
     let during = during.into_inner().unwrap();
     assert!(during.iter().all(|stats| stats["state"] == "running" && stats["replications"] == 4));
     assert_eq!(during[0]["courses"].as_array().unwrap().len(), 1);
@@ -92,7 +92,7 @@ fn a_page_shows_what_tables_say_and_changes_nothing() {
                 let share = flow["measured_share"].as_f64().unwrap();
                 assert!((share - expected).abs() < 1e-6, "{link} {flow}: {share} is not {expected}");
             }
-            // The drops of a table are those of the measured part; with all of the run there are no fewer.
+            // A table counts drops of the measured part; over the whole run there are at least as many.
             let row = watched
                 .links()
                 .find(|row| row.point == point && row.seed == seed && row.link == link)
@@ -112,14 +112,15 @@ fn a_change_of_the_rate_and_the_time_in_the_queue_are_seen() {
     let course = &stats(&watch, "link=1")["course"];
     let link = &course["link"];
     assert_eq!((&link["name"], &course["point_seconds"]), (&"y".into(), &0.1.into()));
-    // The rate changes in the middle of an interval.
+    // The rate changes within an interval.
     let rate = |at: usize| link["rate_kbit_per_second"][at].as_f64().unwrap();
     assert_eq!([39, 40, 41].map(rate), [3_000.0, 2_000.0, 1_000.0]);
     let sent = link["sent_kbit_per_second"].as_array().unwrap();
     let rows = results.series().filter(|row| row.name == "y").map(|row| row.throughput_mbps * 1e3);
     assert!(sent.iter().zip(rows).all(|(sent, row)| (sent.as_f64().unwrap() - row).abs() < 0.002));
     assert_eq!(sent.len(), 80);
-    // The table has the mean over all packets of the measured part; nearly all of this link have the same size.
+    // The table has the mean over all packets of the measured part; nearly all packets of this link have the
+    // same size.
     let of =
         |name: &str| link[name].as_array().unwrap()[20..].iter().map(|value| value.as_f64().unwrap_or(0.0));
     let waited: f64 = of("delay_ms").zip(of("sent_kbit_per_second")).map(|(delay, sent)| delay * sent).sum();
