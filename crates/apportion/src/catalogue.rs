@@ -144,6 +144,9 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
         let _ = writeln!(out, "Paper: {}", entry.reference);
     }
     let _ = writeln!(out, "Cost: {}", entry.cost);
+    if !entry.traits.limits.is_empty() {
+        let _ = writeln!(out, "Limits: {}", entry.traits.limits);
+    }
     let key = match entry.role {
         Role::Scheduler | Role::System => "queue = { kind",
         Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(catalog, entry)),

@@ -381,7 +381,7 @@ pub const PROFILES: &[ProfileEntry] = &[
     ProfileEntry {
         name: "linux",
         summary: "Linux's TCP with its defaults: CUBIC with HyStart, RACK-TLP, proportional rate reduction",
-        source: "RFC 8985, 6937, 9438, 7323, 6928, 2861, 2883; Ha and Rhee 2011; kernel documentation (ip-sysctl)",
+        source: "RFC 8985, 6937, 9438, 7323, 6928, 2861, 2883, 3522, 4015; Ha and Rhee 2011; kernel documentation (ip-sysctl)",
         params: linux,
     },
     ProfileEntry {

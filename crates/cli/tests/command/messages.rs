@@ -331,7 +331,9 @@ fn everything_listed_is_explained() {
          Use: tcp = { profile = \"rfc\", algorithm = \"newreno\" }, or with another profile; or quic = \"newreno\"\n"
     );
     let red = apportion(folder.path(), &["explain", "red"]).out;
-    assert!(red.contains("min_th") && red.contains("default") && red.contains("Paper: "), "{red}");
+    for part in ["min_th", "default", "Paper: ", "Limits: Behind a fair scheduler"] {
+        assert!(red.contains(part), "{part}: {red}");
+    }
 }
 
 #[test]

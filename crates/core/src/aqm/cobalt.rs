@@ -49,7 +49,13 @@ pub const ENTRY: Entry = Entry {
     reference: "Palmei et al. 2019",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 120 bytes per flow",
     params: CobaltParams::PARAMS,
-    traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        shares: Shares::Kept,
+        limits: "It controls delay, not shares: a flood keeps 13 of 20 Mb/s. On a link of varying rate it left 29 \
+            % of the rate unused: use CoDel.",
+        ..Traits::NONE
+    },
 };
 
 /// A full packet of Ethernet with its header, whose transmission time matters on a slow link.

@@ -104,6 +104,11 @@ pub const ENTRY: Entry = Entry {
         goes_by: Some(GoesBy::Customers),
         shares: Shares::Approximate,
         divides_set_rate: true,
+        limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
+            and a single TCP flow leaves an eighth of the link idle. 0.74 to 0.80 of a recorded link is \
+            used. The worst of thirty customers gets 0.84 of its due over TCP. Customers have no guarantees; \
+            if those of its flows exceed a customer's part, its other flows get almost nothing. Without \
+            customers set `credit = \"0s\"`: floods else leave up to 26 % of the link idle for 12 s.",
         ..Traits::NONE
     },
 };

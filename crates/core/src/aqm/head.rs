@@ -24,7 +24,11 @@ pub const ENTRY: Entry = Entry {
     reference: "Lakshman, Neidhardt, Ott 1996",
     cost: "O(1) per packet, no state",
     params: HeadDropParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..Traits::NONE
+    },
 };
 
 params! {

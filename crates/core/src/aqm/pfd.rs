@@ -59,6 +59,11 @@ pub const ENTRY: Entry = Entry {
         heeds: &[Heeds::Weight, Heeds::Rtt],
         inside: Inside::Part,
         shares: Shares::Kept,
+        limits: "In a FIFO it divides the buffer, not the link: put it behind a scheduler. A flow whose weight \
+            gives it less than a packet of the buffer loses packets within its share: raise `limit`. \
+            `thresholds = \"rtt\"` trusts the round-trip times that it is given: a flood with a long one keeps \
+            more of the buffer, for 9 s. With `l4s` use `stfq` or `wf2q_plus`: behind `drr` or `rr` Prague \
+            gets 1.4 of 8 Mb/s.",
         ..Traits::NONE
     },
 };

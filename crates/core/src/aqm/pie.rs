@@ -43,7 +43,13 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8033",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 125 bytes per flow",
     params: PieParams::PARAMS,
-    traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        shares: Shares::Kept,
+        limits: "Behind a scheduler the queue of a flood waits longer than the target (275 ms if it sends twice \
+            the link's rate): set `derandomize = false` (33 ms), or use CoDel.",
+        ..Traits::NONE
+    },
 };
 
 /// The maximum number of updates in one call. Chosen: a minute at the default period, in which a probability

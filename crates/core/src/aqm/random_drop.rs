@@ -32,6 +32,8 @@ pub const ENTRY: Entry = Entry {
         heeds: &[Heeds::Weight, Heeds::Rtt],
         inside: Inside::Part,
         shares: Shares::Kept,
+        limits: "In a FIFO it divides the buffer, not the link: put it behind a scheduler. A flow whose weight \
+            gives it less than a packet of the buffer loses packets within its share: raise `limit`.",
         ..Traits::NONE
     },
 };

@@ -35,7 +35,11 @@ pub const ENTRY: Entry = Entry {
     reference: "Floyd, Jacobson 1993",
     cost: "O(1) per packet, no state per flow",
     params: RedParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -44,7 +44,11 @@ pub const ENTRY: Entry = Entry {
     reference: "Clark, Fang 1998",
     cost: "O(1) per packet, no state per flow",
     params: RioParams::PARAMS,
-    traits: Traits { goes_by: Some(GoesBy::Colours), ..Traits::NONE },
+    traits: Traits {
+        goes_by: Some(GoesBy::Colours),
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -40,7 +40,11 @@ pub const ENTRY: Entry = Entry {
     reference: "Ott, Lakshman, Wong 1999",
     cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
     params: SredParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..Traits::NONE
+    },
 };
 
 params! {

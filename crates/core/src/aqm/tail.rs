@@ -21,7 +21,10 @@ pub const ENTRY: Entry = Entry {
     reference: "–",
     cost: "O(1) per packet, no state",
     params: TailDropParams::PARAMS,
-    traits: Traits::NONE,
+    traits: Traits {
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..Traits::NONE
+    },
 };
 
 params! {

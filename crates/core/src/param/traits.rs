@@ -25,6 +25,8 @@ pub struct Traits {
     /// Whether it divides the rate that is set for its link, and leaves the excess unused while the link is
     /// faster.
     pub divides_set_rate: bool,
+    /// What to know before it is chosen or configured, in sentences; shares and rates were measured. Empty if there is nothing.
+    pub limits: &'static str,
 }
 
 impl Traits {
@@ -38,6 +40,7 @@ impl Traits {
         shares: Shares::Ignored,
         classes: None,
         divides_set_rate: false,
+        limits: "",
     };
 }
 

@@ -47,7 +47,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Shreedhar, Varghese 1996",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: DrrParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "It divides by weight only if the buffer holds a round, which is a `quantum` for the smallest \
+            weight and in proportion for the others: lower `quantum` or raise `limit`.",
+        ..Traits::NONE
+    },
 };
 
 params! {

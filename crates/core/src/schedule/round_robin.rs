@@ -25,7 +25,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Nagle 1985, RFC 970",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "It divides by weight only if the buffer holds a round, which is a packet for the smallest weight \
+            and in proportion for the others: raise `limit`.",
+        ..Traits::NONE
+    },
 };
 
 /// The charge of a packet is one packet, whatever its size.

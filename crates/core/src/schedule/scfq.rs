@@ -31,7 +31,13 @@ pub const ENTRY: Entry = Entry {
     reference: "Golestani 1994",
     cost: "O(log flows) per packet, at most 87 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "Weights span a factor of 2^26.",
+        ..Traits::NONE
+    },
 };
 
 /// Self-clocked fair queueing over flows.

@@ -30,7 +30,13 @@ pub const ENTRY: Entry = Entry {
     reference: "Goyal, Vin, Cheng 1997",
     cost: "O(log flows) per packet, at most 87 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "Weights span a factor of 2^26.",
+        ..Traits::NONE
+    },
 };
 
 /// Start-time fair queueing over flows.

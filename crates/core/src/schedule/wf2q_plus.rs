@@ -48,7 +48,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Bennett, Zhang 1997",
     cost: "O(log flows) per packet, at most 110 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "Weights span a factor of 2^26. A packet may wait for one packet time of the link longer than the \
+            paper's bound.",
+        ..Traits::NONE
+    },
 };
 
 /// WF2Q+ over flows. A flow is in one of the two trees, or in none and forgotten.

@@ -14,7 +14,7 @@
 //!
 //! Limits: with one queue it divides better than SP-PIFO with eight, since it decides on admission. With ten
 //! flows the window of 20 is the best of those tried; with 100 and more it has too few ranks to recognise a
-//! flood, and 128 are enough (`docs/measured-limits.md`).
+//! flood, and 128 are enough.
 //!
 //! Cost: O(`window`) per packet. Memory: 8 to 16 bytes per flow. Parameters: [`ENTRY`].
 
@@ -39,7 +39,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Hu, Wu, Jin 2021",
     cost: "O(window) per packet, 8 to 16 bytes per flow",
     params: AifoParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        shares: Shares::Approximate,
+        limits: "A flood gets 1.1 times its due beside 10 TCP flows, and 12 times beside 1,000: set `window = \
+            128` for 100 flows or more (1.3 times). A flow of weight 100 next to ten of weight 1 gets a \
+            third of its due.",
+        ..Traits::NONE
+    },
 };
 
 params! {

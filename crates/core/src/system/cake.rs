@@ -80,7 +80,15 @@ pub const ENTRY: Entry = Entry {
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(1) per packet, O(log queues) per packet pushed out, 160 bytes per queue",
     params: CakeParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Class, Heeds::Hosts], shares: param::Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Class, Heeds::Hosts],
+        shares: param::Shares::Given,
+        limits: "There are no weights. Packets of scenarios have no DSCP: tins by DSCP are for gateways. With \
+            `hosts = \"triple\"` entitlements are those of `isolate = \"both\"`, from which CAKE deviates (1.0 \
+            each where 0.75, 0.75 and 1.5 are due). `ack_filter` keeps ACKs with SACK blocks, and ignores \
+            QUIC. On a link of varying rate it left 7 % unused: set `increment = 0`.",
+        ..Traits::NONE
+    },
 };
 
 choice! {

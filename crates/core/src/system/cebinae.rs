@@ -48,7 +48,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Sonchack, Liu 2022",
     cost: "O(1) per packet, 16 bytes per slot, one per flow",
     params: CebinaeParams::PARAMS,
-    traits: Traits { divides_set_rate: true, ..Traits::NONE },
+    traits: Traits {
+        divides_set_rate: true,
+        limits: "It limits one flood, not several. A `tax` of 1 % takes a minute to halve a flow: over round \
+            trips of 200 ms set 5 to 10 %.",
+        ..Traits::NONE
+    },
 };
 
 /// The maximum number of slots. Chosen: 16 MB of state.

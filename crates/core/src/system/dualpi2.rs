@@ -43,7 +43,12 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 9332",
     cost: "O(1) per packet, no state per flow",
     params: DualPi2Params::PARAMS,
-    traits: Traits::NONE,
+    traits: Traits {
+        limits: "It does not divide among flows: a flood of ECT(1) leaves the others 0.03 of their due, and \
+            DCTCP, whose ECT(0) selects the classic queue, gets up to 4.2 times its due. Below 12 Mb/s two \
+            Prague flows get unequal shares.",
+        ..Traits::NONE
+    },
 };
 
 /// The sum of the weights of the two queues. Chosen: 2^20, so that a packet's size times it is far below 2^63.

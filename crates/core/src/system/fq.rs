@@ -52,7 +52,13 @@ pub const ENTRY: Entry = Entry {
     reference: "Dumazet 2013, tc-fq(8)",
     cost: "O(1) per packet, O(log flows) when a flow is held back or the buffer is full, at most 190 bytes per flow",
     params: FqParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        shares: Shares::Given,
+        limits: "Near `maxrate` weights are inexact. Packets do not carry the pacing rate of their sender. A full \
+            buffer drops from the longest flow, where tc-fq(8) drops the arrival.",
+        ..Traits::NONE
+    },
 };
 
 params! {

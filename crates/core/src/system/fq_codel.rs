@@ -31,7 +31,14 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: FqCodelParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "It divides by weight only if the buffer holds a round, which is a `quantum` for the smallest \
+            weight and in proportion for the others: lower `quantum` or raise `limit`.",
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -31,7 +31,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
     cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
     params: FqPieParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        inside: Inside::Part,
+        shares: Shares::Given,
+        limits: "Behind a scheduler the queue of a flood waits longer than the target (275 ms if it sends twice \
+            the link's rate): set `derandomize = false` (33 ms), or use CoDel.",
+        ..Traits::NONE
+    },
 };
 
 params! {

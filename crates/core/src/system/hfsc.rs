@@ -53,6 +53,9 @@ pub const ENTRY: Entry = Entry {
         heeds: &[Heeds::Customer],
         goes_by: Some(GoesBy::Classes),
         classes: Some(&CLASS),
+        limits: "Leaves are FIFO queues. If the real-time curves exceed the link, deadlines are missed. Give each \
+            class a link-sharing curve at least as steep as its real-time curve: otherwise it runs ahead and \
+            then waits.",
         ..Traits::NONE
     },
 };

@@ -87,7 +87,14 @@ pub const ENTRY: Entry = Entry {
          destinations, or both: a flow belongs to its end with more peers, and a host's part is divided \
          among its peers first.",
     )],
-    traits: Traits { heeds: &[Heeds::Weight, Heeds::Hosts], ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Hosts],
+        limits: "Hosts have equal weights. Classes, guarantees, tickets, customers and round-trip times of flows \
+            do not count, and weights only within a host. All hosts behind NAT are one host. With `both` a \
+            host that sends to a shared server and to one of its own may get two parts: use `source` or \
+            `destination`.",
+        ..Traits::NONE
+    },
 };
 
 choice! {

@@ -45,7 +45,14 @@ pub const ENTRY: Entry = Entry {
     reference: "McKenney 1990",
     cost: "O(1) per packet, O(log buckets) per drop, no state per flow",
     params: SfqParams::PARAMS,
-    traits: Traits { inside: Inside::Part, shares: Shares::Approximate, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        shares: Shares::Approximate,
+        limits: "There are no weights, and flows with small packets get less. Flows in one bucket share its turn \
+            until the hash changes: beside a flood the least of 100 TCP flows gets 0.64 of its due, and of \
+            1,000 a tenth.",
+        ..Traits::NONE
+    },
 };
 
 /// The maximum number of buckets. Chosen: 64 MB of state.

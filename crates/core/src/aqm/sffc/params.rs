@@ -21,6 +21,11 @@ pub const SFFC: Entry = Entry {
     traits: Traits {
         heeds: &[Heeds::Weight, Heeds::Guarantee],
         goes_by: Some(GoesBy::Reports),
+        limits: "It divides among flows only if its `discipline` does, as `fq_codel`, the default. As the `drop` \
+            of another scheduler it recognises unresponsive flows by their protocol only. Routers accept \
+            reports only from the side by which a flow leaves. Floods in pulses shorter than a second leave \
+            13 % of a link idle. `recognise = \"behaviour\"` takes half a minute, and misses some flows. With \
+            `preset = \"paper\"` its constants work in a narrow range only.",
         ..Traits::NONE
     },
 };
@@ -31,7 +36,11 @@ pub const NBQ: Entry = Entry {
     summary: "Predecessor of SF-FC: reports of downstream routers only, without fairness to adaptive flows.",
     reference: "Tamura, Tobe, Tokuda 1999, as described in 2000",
     params: SffcParams::PARAMS,
-    traits: Traits { heeds: &[], ..SFFC.traits },
+    traits: Traits {
+        heeds: &[],
+        limits: "Behind a fair scheduler a flood fills the buffer: use `lqd`, `pfd`, `codel` or `pie` there.",
+        ..SFFC.traits
+    },
     ..SFFC
 };
 

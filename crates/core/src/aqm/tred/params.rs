@@ -18,7 +18,14 @@ pub const ENTRY: Entry = Entry {
     reference: "Zhang et al. 2002, section II-C",
     cost: "O(1) per packet, no state per flow",
     params: TredParams::PARAMS,
-    traits: Traits { reads: Some(LabelKind::Tickets), goes_by: Some(GoesBy::Tickets), ..Traits::NONE },
+    traits: Traits {
+        reads: Some(LabelKind::Tickets),
+        goes_by: Some(GoesBy::Tickets),
+        limits: "Issue at least one ticket for each packet. Packets without tickets are judged by RED alone. \
+            Floods over long round trips and several hops leave single TCP flows 0.2 to 0.6 of their due, \
+            and floods in pulses half of the link idle.",
+        ..Traits::NONE
+    },
 };
 
 choice! {

@@ -19,6 +19,10 @@ pub const ENTRY: Entry = Entry {
     traits: Traits {
         heeds: &[Heeds::Class, Heeds::Target, Heeds::Weight],
         goes_by: Some(GoesBy::RealRate),
+        limits: "Real-rate flows are trusted: those that want more than the link leave greedy flows 5 % of it. \
+            After a change of the link's rate allocations converge anew. ACKs of real-rate flows are \
+            real-rate too at the `ramp` queues that they cross. With `preset = \"paper\"` gains suit 10 Mb/s \
+            only.",
         ..Traits::NONE
     },
 };
