@@ -93,54 +93,54 @@ quantities! {
     CUSTOMER_SHARE, "customer_share", "" =
         Customer(|customer| Some(customer.throughput / customer.entitlement.filter(|&due| due > 0.0)?));
 
-    /// Throughput of a flow of the group, the mean over its flows.
+    /// As in the table `flows`, the mean over its flows.
     THROUGHPUT, "throughput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| Some(flow.throughput_mbps)));
     /// Throughput of its flows together over what they are due together.
     SHARE, "share", "" = Group(share);
-    /// Goodput of a flow, the mean over its flows.
+    /// As in the table `flows`, the mean over its flows.
     GOODPUT, "goodput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| flow.goodput_mbps));
-    /// Median of the one-way delay of a flow's packets, the mean over its flows.
+    /// As in the table `flows`, the mean over its flows.
     DELAY_P50, "delay_p50_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p50_ms));
-    /// 95th percentile of the same, the mean over its flows.
+    /// As in the table `flows`, the mean over its flows.
     DELAY_P95, "delay_p95_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p95_ms));
-    /// Round trips of a probe in a minute, the mean over its flows.
+    /// As in the table `flows`, the mean over its flows.
     RPM, "rpm", "1/min" = Group(|flows| mean_of(flows, |flow| flow.rpm));
-    /// Packets of the group dropped as an early signal of congestion.
+    /// As in the table `flows`, the sum over its flows.
     DROPS_EARLY, "drops_early_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_early));
-    /// Packets dropped above a threshold that admits none.
+    /// As in the table `flows`, the sum over its flows.
     DROPS_FORCED, "drops_forced_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_forced));
-    /// Packets dropped because a buffer was full.
+    /// As in the table `flows`, the sum over its flows.
     DROPS_OVERFLOW, "drops_overflow_packets", "packets" =
         Group(|flows| count(flows, |flow| flow.drops_overflow));
-    /// Packets dropped by a rule about their flow or class.
+    /// As in the table `flows`, the sum over its flows.
     DROPS_POLICY, "drops_policy_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_policy));
-    /// Packets removed from a buffer to make room for others.
+    /// As in the table `flows`, the sum over its flows.
     DROPS_PUSH_OUT, "drops_push_out_packets", "packets" =
         Group(|flows| count(flows, |flow| flow.drops_push_out));
-    /// Packets marked instead of dropped.
+    /// As in the table `flows`, the sum over its flows.
     MARKED, "marked_packets", "packets" = Group(|flows| count(flows, |flow| flow.marked_packets));
 
-    /// Bits transmitted over bits possible.
+    /// As in the table `links`.
     UTILISATION, "utilisation", "" = Link(|link| Some(link.utilisation));
-    /// Median time in the queue of packets transmitted.
+    /// As in the table `links`.
     QUEUE_DELAY_P50, "queue_delay_p50_ms", "ms" = Link(|link| link.queue_delay_p50_ms);
-    /// 95th percentile of the same.
+    /// As in the table `links`.
     QUEUE_DELAY_P95, "queue_delay_p95_ms", "ms" = Link(|link| link.queue_delay_p95_ms);
-    /// 99th percentile of the same.
+    /// As in the table `links`.
     QUEUE_DELAY_P99, "queue_delay_p99_ms", "ms" = Link(|link| link.queue_delay_p99_ms);
-    /// Packets that the link dropped as an early signal of congestion.
+    /// As in the table `links`.
     LINK_DROPS_EARLY, "link_drops_early_packets", "packets" = Link(|link| Some(link.drops_early as f64));
-    /// Packets dropped above a threshold that admits none.
+    /// As in the table `links`.
     LINK_DROPS_FORCED, "link_drops_forced_packets", "packets" = Link(|link| Some(link.drops_forced as f64));
-    /// Packets dropped because the buffer was full.
+    /// As in the table `links`.
     LINK_DROPS_OVERFLOW, "link_drops_overflow_packets", "packets" =
         Link(|link| Some(link.drops_overflow as f64));
-    /// Packets dropped by a rule about their flow or class.
+    /// As in the table `links`.
     LINK_DROPS_POLICY, "link_drops_policy_packets", "packets" = Link(|link| Some(link.drops_policy as f64));
-    /// Packets removed from the buffer to make room for others.
+    /// As in the table `links`.
     LINK_DROPS_PUSH_OUT, "link_drops_push_out_packets", "packets" =
         Link(|link| Some(link.drops_push_out as f64));
-    /// Packets marked instead of dropped.
+    /// As in the table `links`.
     LINK_MARKED, "link_marked_packets", "packets" = Link(|link| Some(link.marked_packets as f64));
 
     /// Packets dropped for any reason, over all links.
@@ -148,37 +148,37 @@ quantities! {
     /// Packets marked, over all links.
     TOTAL_MARKED, "marked_packets", "packets" = Links(|links| count_links(links, |link| link.marked_packets));
 
-    /// Median time that finite transfers took.
+    /// Time that finite transfers took: percentiles, mean.
     COMPLETION_P50, "completion_p50_s", "s" = Transfers(|took| nearest_rank(took, 0.5));
-    /// 95th percentile of the same.
+    /// Time that finite transfers took: percentiles, mean.
     COMPLETION_P95, "completion_p95_s", "s" = Transfers(|took| nearest_rank(took, 0.95));
-    /// 99th percentile of the same.
+    /// Time that finite transfers took: percentiles, mean.
     COMPLETION_P99, "completion_p99_s", "s" = Transfers(|took| nearest_rank(took, 0.99));
-    /// Mean of the same.
+    /// Time that finite transfers took: percentiles, mean.
     COMPLETION_MEAN, "completion_mean_s", "s" = Transfers(mean);
     /// Finite transfers that finished.
     COMPLETIONS, "completions", "" = Transfers(|took| Some(took.len() as f64));
 
-    /// Rate of video that was played, or of what calls sent, the mean over the flows of the group.
+    /// As in the table `media`, the mean over its flows.
     BITRATE, "bitrate_mbps", "Mb/s" = Media(|flows| mean_of(flows, |flow| flow.bitrate_mbps));
-    /// Time to the first picture, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     STARTUP, "startup_s", "s" = Media(|flows| mean_of(flows, |flow| flow.startup_s));
-    /// Times that video stopped, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     STALLS, "stalls", "" = Media(|flows| mean_of(flows, |flow| flow.stalls.map(|count| count as f64)));
-    /// The share of the time that it stood still, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     STALL_RATIO, "stall_ratio", "" = Media(|flows| mean_of(flows, |flow| flow.stall_ratio));
-    /// Changes of the rate of video, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     SWITCHES, "switches", "" = Media(|flows| mean_of(flows, |flow| flow.switches.map(|count| count as f64)));
-    /// Delay of calls from mouth to ear, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     MOUTH_TO_EAR, "mouth_to_ear_ms", "ms" = Media(|flows| mean_of(flows, |flow| flow.mouth_to_ear_ms));
-    /// Mean opinion score of calls, the mean over its flows.
+    /// As in the table `media`, the mean over its flows.
     MOS, "mos", "" = Media(|flows| mean_of(flows, |flow| flow.mos));
 
-    /// Throughput over entitlement of the worst-off flow, without finite transfers.
+    /// Throughput over entitlement of the worst-off and the best-off flow, without finite transfers.
     WORST_SHARE, "worst_share", "" = League(|flows| flows.shares().min_by(f64::total_cmp));
-    /// What the best-off flow got over what it was due, finite transfers left out.
+    /// Throughput over entitlement of the worst-off and the best-off flow, without finite transfers.
     BEST_SHARE, "best_share", "" = League(|flows| flows.shares().max_by(f64::total_cmp));
-    /// How far throughputs are in proportion to entitlements, finite transfers left out.
+    /// 1 - Σ(got - due)² / Σ(due - mean due)², without finite transfers: 1 if all got what they were due, about 0 if all got the same.
     R2, "r2", "" = League(|flows| r2_of_entitlements(&flows.judged));
     /// Packets dropped or lost over packets sent.
     LOST, "lost", "" = League(|flows| (flows.sent > 0).then(|| flows.lost as f64 / flows.sent as f64));

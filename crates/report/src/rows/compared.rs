@@ -12,7 +12,7 @@ row! {
         point: String, "";
         /// The flow; empty for a number of all flows.
         flow: String, "";
-        /// `throughput_mbps` of the flow, or of all flows together, in Mb/s, or `jain`, as in the report.
+        /// `throughput_mbps` of the flow, or of all flows, or `jain`.
         metric: String, "";
         /// Replications that finished, with their perturbed copies.
         seeds: u64, "";
@@ -24,9 +24,8 @@ row! {
         shift: f64, "";
         /// The mean over the perturbed copies with the moves that shift it most, less that over their replications.
         largest_shift: f64, "";
-        /// How likely it is by chance that the number differs as much from moves to moves: F test of the analysis of variance, with
-        /// the replications as one group and the perturbed copies of each moves as another, for this row alone; missing with a single seed. 0 if moves
-        /// change the number and no seed does.
+        /// How likely chance alone gives such differences: F test of the analysis of variance, with the replications as one group and the
+        /// perturbed copies of each moves as another. Missing with a single seed; 0 if moves change the number and no seed does.
         p: Option<f64>, "";
         /// Whether that is more than chance at 5 % over all rows of the run (Holm's correction).
         significant: bool, "";

@@ -27,14 +27,14 @@ row! {
         group: String, "" = flow.outcome.group.clone();
         /// Its customer; missing for flows without one.
         customer: Option<String>, "" = flow.info.and_then(|info| info.customer.clone());
-        /// What the flow was due in the measured part, Mb/s: the mean over time of its weighted max-min share (or that by tickets or
-        /// customers) among the flows that had something to send; missing where the scenario defines none.
+        /// Its weighted max-min share (or that by tickets or customers) among the flows that had something to send, the mean over time;
+        /// missing where the scenario defines none.
         entitlement_mbps: Option<f64>, "Mb/s" = flow.entitlement().map(Rate::as_mbit_f64);
-        /// Bytes on the wire that reached the sink, headers included, over the measured time, Mb/s.
+        /// Bytes on the wire that reached the sink, headers included, over time.
         throughput_mbps: f64, "Mb/s" = flow.mbps(flow.outcome.delivered.bytes);
-        /// New payload delivered in order over the measured time, Mb/s; missing if it was not measured, as in the shell.
+        /// New payload delivered in order over time; missing in the shell.
         goodput_mbps: Option<f64>, "Mb/s" = flow.outcome.goodput.map(|goodput| flow.mbps(goodput));
-        /// Packets that the source put on the first link, retransmissions included.
+        /// Packets that the source sent, retransmissions included.
         sent_packets: u64, "packets" = flow.outcome.sent.packets.get();
         /// The same in bytes on the wire.
         sent_bytes: u64, "bytes" = flow.outcome.sent.bytes.get();
@@ -42,56 +42,54 @@ row! {
         delivered_packets: u64, "packets" = flow.outcome.delivered.packets.get();
         /// The same in bytes on the wire.
         delivered_bytes: u64, "bytes" = flow.outcome.delivered.bytes.get();
-        /// New payload delivered in order, bytes; missing likewise.
+        /// The same in bytes.
         goodput_bytes: Option<u64>, "bytes" = flow.outcome.goodput.map(Bytes::get);
-        /// Packets dropped as an early signal of congestion, before a buffer was full (RED, CoDel), over all links.
+        /// Packets dropped as an early signal of congestion (RED, CoDel).
         drops_early: u64, "packets" = Self::drops_at(flow, DropReason::Early);
-        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        /// Packets dropped above a threshold that admits none (RED above its maximum).
         drops_forced: u64, "packets" = Self::drops_at(flow, DropReason::Forced);
         /// Arriving packets dropped because a buffer was full.
         drops_overflow: u64, "packets" = Self::drops_at(flow, DropReason::Overflow);
-        /// Packets dropped by a rule about the flow or its class, whatever the state of the buffer.
+        /// Packets dropped by a rule about the flow or its class.
         drops_policy: u64, "packets" = Self::drops_at(flow, DropReason::Policy);
         /// Packets removed from a buffer to make room for others.
         drops_push_out: u64, "packets" = Self::drops_at(flow, DropReason::PushOut);
         /// Packets lost on wires.
         lost_packets: u64, "packets" = flow.outcome.lost;
-        /// Packets marked with congestion experienced instead of dropped.
+        /// Packets marked instead of dropped.
         marked_packets: u64, "packets" = flow.outcome.marked;
-        /// TCP segments sent again, or packets of QUIC with data sent before; missing if they were not measured, as in the shell.
+        /// TCP segments sent again, or QUIC packets with data sent before; missing in the shell.
         retransmits: Option<u64>, "segments" = flow.outcome.retransmits;
         /// TCP retransmission timeouts, or probe timeouts of QUIC; missing likewise, and in the lab on kernels before Linux 6.7.
         timeouts: Option<u64>, "" = flow.outcome.timeouts;
-        /// TCP fast retransmits, or recovery periods of QUIC that a loss began; missing if they were not measured, as in the shell and in the lab.
+        /// TCP fast retransmits, or recovery periods of QUIC after a loss; missing in the shell and in the lab.
         fast_retransmits: Option<u64>, "" = flow.outcome.fast_retransmits;
-        /// Mean one-way delay of packets that reached the sink, ms.
+        /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_mean_ms: Option<f64>, "ms" = mean_ms(&flow.outcome.delay);
-        /// Median of the same, ms.
+        /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_p50_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.5);
-        /// 95th percentile of the same, ms.
+        /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_p95_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.95);
-        /// 99th percentile of the same, ms.
+        /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_p99_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.99);
-        /// Largest of the same, ms.
+        /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_max_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 1.0);
         /// Finite transfers that finished; of web users the pages that were complete.
         completions: u64, "" = flow.outcome.completions.len() as u64;
-        /// Median time that they took, s; of a page from its first request to its last byte.
+        /// Time that they took, s: percentiles, mean.
         completion_p50_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.5);
-        /// 95th percentile of the same, s.
+        /// Time that they took, s: percentiles, mean.
         completion_p95_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.95);
-        /// Mean of the same, s.
+        /// Time that they took, s: percentiles, mean.
         completion_mean_s: Option<f64>, "s" = mean(flow.took());
-        /// Of a probe, 60 s over the mean time of a round trip: responsiveness under working conditions; missing for other flows.
+        /// Of a probe: 60 s over the mean time of a round trip.
         rpm: Option<f64>, "1/min" = mean(flow.took()).filter(|&took| flow.outcome.is_probe && took > 0.0).map(|took| 60.0 / took);
-        /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
-        /// none.
+        /// Notifications from queues that cannot carry the rate that the flow needs; missing if none.
         notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
-        /// The lowest throughput over what the flow was due in any second of the measured part throughout which it was due
-        /// something, of the seconds that begin with a sample interval (in any interval, if these are longer); missing
-        /// without an entitlement or a series, and if there is no such second.
+        /// The lowest throughput over entitlement in any second (or sample interval, if that is longer) throughout which it was due
+        /// something; missing without an entitlement or a series.
         worst_second_share: Option<f64>, "" = flow.worst().map(|worst| worst.share);
-        /// When that second began, s from the start of the run.
+        /// When that second began, s.
         worst_second_s: Option<f64>, "s" = flow.worst().map(|worst| worst.from.as_secs_f64());
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "" = flow.valid;
@@ -204,13 +202,12 @@ row! {
         event: String, "" = at.event.what.clone();
         /// The flow that answers.
         flow: String, "" = at.flow.to_owned();
-        /// What it was due on average from then until the next event or the end, Mb/s.
+        /// What it was due on average until the next event or the end.
         due_mbps: f64, "Mb/s" = at.response.due.as_mbit_f64();
-        /// Whether four seconds or more lie between it and the next event or the end: fewer are too short to judge the answer.
+        /// Whether the next event or the end is four seconds away or more.
         judged: bool, "" = at.response.reached != Reached::Unknown;
-        /// From the event until the first second began in which the flow got 90 % of its entitlement, and after which it got 90 % on
-        /// average until the next event, for three seconds or more, s; missing if there was none, or if it is not judged. Too long by up
-        /// to one sample interval where the event lies within one.
+        /// From the event to the first second in which the flow got 90 % of its entitlement, and after which it got 90 % on average until the
+        /// next event, for three seconds or more, s; missing if there was none, or if it is not judged. Up to a sample interval too long.
         to_90_percent_s: Option<f64>, "s" = at.response.reached.after().map(Span::as_secs_f64);
     }
 }

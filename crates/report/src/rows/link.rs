@@ -19,43 +19,43 @@ row! {
         seed: u64, "" = link.replication.outcome.seed;
         /// The link; the other direction of a two-way link `x` is `x.back`.
         link: String, "" = link.outcome.name.clone();
-        /// Whether the scenario watches it; only then there are delays and series.
+        /// Whether the scenario watches it: only then there are delays and series.
         watched: bool, "" = link.outcome.watched;
         /// Its mean rate, changes included, Mb/s.
         rate_mbps: f64, "Mb/s" = link.outcome.rate.as_mbit_f64();
-        /// Bytes transmitted over the measured time, Mb/s.
+        /// Bytes transmitted over time.
         throughput_mbps: f64, "Mb/s" = mbps(link.outcome.sent.bytes, link.replication.outcome.measured);
-        /// Bits transmitted over bits possible, 0 to 1; above 1 by at most a packet, whose transmission began before the end.
+        /// Bits transmitted over bits possible, 0 to 1; above 1 by at most a packet.
         utilisation: f64, "" = link.outcome.utilisation;
         /// Packets transmitted.
         sent_packets: u64, "packets" = link.outcome.sent.packets.get();
         /// The same in bytes on the wire.
         sent_bytes: u64, "bytes" = link.outcome.sent.bytes.get();
-        /// Packets dropped as an early signal of congestion, before the buffer was full (RED, CoDel).
+        /// Packets dropped, for the reason in the name, as in the table `flows`.
         drops_early: u64, "packets" = Self::drops_at(link, DropReason::Early);
-        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        /// Packets dropped, for the reason in the name, as in the table `flows`.
         drops_forced: u64, "packets" = Self::drops_at(link, DropReason::Forced);
-        /// Arriving packets dropped because the buffer was full.
+        /// Packets dropped, for the reason in the name, as in the table `flows`.
         drops_overflow: u64, "packets" = Self::drops_at(link, DropReason::Overflow);
-        /// Packets dropped by a rule about their flow or class, whatever the state of the buffer.
+        /// Packets dropped, for the reason in the name, as in the table `flows`.
         drops_policy: u64, "packets" = Self::drops_at(link, DropReason::Policy);
-        /// Packets removed from the buffer to make room for others.
+        /// Packets dropped, for the reason in the name, as in the table `flows`.
         drops_push_out: u64, "packets" = Self::drops_at(link, DropReason::PushOut);
         /// Packets lost on the wire.
         lost_packets: u64, "packets" = link.outcome.lost;
-        /// Packets marked with congestion experienced instead of dropped.
+        /// Packets marked instead of dropped.
         marked_packets: u64, "packets" = link.outcome.marked;
-        /// Time average of the packets in the queue, without the one in transmission.
+        /// Packets in the queue, without the one in transmission, the mean over time.
         queue_mean_packets: f64, "packets" = link.outcome.queue_mean;
-        /// Mean time in the queue of packets transmitted, ms.
+        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
         queue_delay_mean_ms: Option<f64>, "ms" = mean_ms(&link.outcome.queue_delay);
-        /// Median of the same, ms.
+        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
         queue_delay_p50_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.5);
-        /// 95th percentile of the same, ms.
+        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
         queue_delay_p95_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.95);
-        /// 99th percentile of the same, ms.
+        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
         queue_delay_p99_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.99);
-        /// Largest of the same, ms.
+        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
         queue_delay_max_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 1.0);
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "" = link.valid;

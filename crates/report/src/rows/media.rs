@@ -19,24 +19,24 @@ row! {
         flow: String, "" = at.flow.name.clone();
         /// The table of the scenario that the flow comes from.
         group: String, "" = at.flow.group.clone();
-        /// Of video, the mean rate of what was played; of a call, what was sent on average, on the wire, Mb/s; missing if nothing was played.
+        /// Video: the mean rate of what was played; calls: of what was sent, on the wire, Mb/s.
         bitrate_mbps: Option<f64>, "Mb/s" = at.rate().map(Rate::as_mbit_f64);
-        /// Video: from the start of the flow to the first picture, also where that was before the measured part, s; missing if there was none.
+        /// Video: from the start of the flow, also before the measured part, to the first picture, s.
         startup_s: Option<f64>, "s" = at.seen().and_then(|seen| seen.startup).map(Span::as_secs_f64);
         /// Video: how much of it was played, s.
         played_s: Option<f64>, "s" = at.seen().map(|seen| seen.played.as_secs_f64());
-        /// Video: times that it stopped because nothing was left to play, after it had begun.
+        /// Video: stops because nothing was left to play, after it had begun.
         stalls: Option<u64>, "" = at.seen().map(|seen| seen.stalls);
-        /// Video: how long it stood still in all, after it had begun, s.
+        /// Video: how long it stood still, after it had begun, s.
         stalled_s: Option<f64>, "s" = at.seen().map(|seen| seen.stalled.as_secs_f64());
-        /// Video: this over the time that it played or stood still, 0 to 1; missing if it did neither.
+        /// Video: this over the time that it played or stood still, 0 to 1.
         stall_ratio: Option<f64>, "" = at.seen().and_then(stall_ratio);
-        /// Video: changes of the rate between a segment that was played and the next one.
+        /// Video: changes of the rate between segments that were played.
         switches: Option<u64>, "" = at.seen().map(|seen| seen.switches);
         /// Calls: delay from mouth to ear, ms: the 95th percentile of the network's delay, 20 ms that the receiver holds, 20 ms of a packet,
-        /// and 5 ms of G.729; missing if no packet arrived.
+        /// and 5 ms of G.729.
         mouth_to_ear_ms: Option<f64>, "ms" = at.heard().and_then(|heard| heard.mouth_to_ear).map(ms);
-        /// Calls: the share of packets that were lost, or came too late to be played.
+        /// Calls: the share of packets that were lost or late.
         lost_share: Option<f64>, "" = at.heard().and_then(|heard| heard.lost);
         /// Calls: rating R of the E-model, at most 93.2.
         r_factor: Option<f64>, "" = at.heard().and_then(|heard| heard.r);

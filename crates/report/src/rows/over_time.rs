@@ -21,15 +21,15 @@ row! {
         name: String, "" = at.name.to_owned();
         /// The end of the interval, s from the start of the run.
         t_s: f64, "s" = end_of(at.replication, at.number);
-        /// Bytes delivered to the sink of a flow, or transmitted by a link, over the interval, Mb/s.
+        /// Of the interval, as in the tables `flows` and `links`.
         throughput_mbps: f64, "Mb/s" = mbps(at.bytes, at.replication.sample);
-        /// Flows: what the flow was due on average in the interval, Mb/s; missing without an entitlement.
+        /// Flows: what it was due on average; missing without an entitlement.
         due_mbps: Option<f64>, "Mb/s" = at.due.map(Rate::as_mbit_f64);
-        /// Throughput over that: the share of its entitlement that it got; missing also where nothing was due.
+        /// Throughput over that; missing also where nothing was due.
         share: Option<f64>, "" = Self::due_mbps(at).filter(|&due| due > 0.0).map(|due| round6(Self::throughput_mbps(at)) / due);
         /// Links: packets in the queue at the end of the interval.
         backlog_packets: Option<u64>, "packets" = at.backlog;
-        /// TCP flows of one connection: the congestion window at the end of the interval, segments.
+        /// TCP flows of one connection: the congestion window at the end of the interval.
         window_segments: Option<f64>, "segments" = at.tcp.map(|tcp| tcp.window);
         /// The same flows: the smoothed round-trip time then, ms.
         srtt_ms: Option<f64>, "ms" = at.tcp.and_then(|tcp| tcp.srtt).map(ms);

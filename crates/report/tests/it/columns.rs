@@ -1,4 +1,4 @@
-//! The page of results must list every column of every table.
+//! The page of results lists every column of every table.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use apportion_report::quantities::QUANTITIES;
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
 
@@ -14,40 +14,46 @@ const PAGE: &str = "../../docs/results.md";
 const BEGIN: &str = "<!-- Columns: written by the test `columns` of crates/report with WRITE=1. -->\n";
 const END: &str = "<!-- End of columns. -->\n";
 
-/// The first columns of most tables; the page describes them once.
-const COMMON: [&str; 2] = ["point", "seed"];
+/// Most tables have these; the page describes them once.
+const COMMON: [&str; 3] = ["point", "seed", "valid"];
 
 /// The columns of a table as Markdown, without the common ones.
 fn columns<R: Row>() -> String {
-    let mut text = format!("\n### {}\n\n| column | type | unit | |\n|---|---|---|---|\n", R::TABLE);
-    for column in R::COLUMNS.iter().filter(|column| !COMMON.contains(&column.name)) {
-        let kind = match column.kind {
-            Kind::Text => "text",
-            Kind::Integer => "integer",
-            Kind::Number => "number",
-            Kind::Flag => "true or false",
-        };
-        let kind = if column.optional { format!("{kind}, may be empty") } else { kind.to_owned() };
+    let columns = R::COLUMNS.iter().filter(|column| !COMMON.contains(&column.name));
+    let lines = columns.map(|column| {
+        let optional = if column.optional { "?" } else { "" };
         // Lines of a comment begin with a space each.
-        let mut doc = column.doc.trim().replace('|', "\\|");
-        // The unit has a column of its own.
-        for end in [".", ";", ":"] {
+        let mut doc = column.doc.trim().to_owned();
+        // The name of a column ends in its unit.
+        for end in [".", ";", ":", ","] {
             doc = doc.replace(&format!(", {}{end}", column.unit), end);
         }
-        writeln!(text, "| `{}` | {kind} | {} | {doc} |", column.name, column.unit).unwrap();
+        (column.name, format!("{optional}: {doc}"))
+    });
+    format!("\n### {}\n\n{}", R::TABLE, list(lines))
+}
+
+/// The quantities as Markdown, those of all flows, of each group and so on by themselves.
+fn quantities() -> String {
+    let mut text = "\n### Metrics\n\nA metric of a group, customer or link has its name after a `/`, such as `share/tcp`.\n".to_owned();
+    for of in QUANTITIES.chunk_by(|a, b| a.each() == b.each()) {
+        let each = if of[0].each().is_empty() { "run" } else { of[0].each() };
+        let lines = of.iter().map(|of| (of.name, format!(": {}", of.doc.trim())));
+        write!(text, "\nOf a {each}:\n\n{}", list(lines)).unwrap();
     }
     text
 }
 
-/// The quantities as Markdown.
-fn quantities() -> String {
-    let mut text = "\n### Metrics\n\nA metric of a group, customer or link has its name after a `/`, such as `share/tcp`.\n\n".to_owned();
-    text += "| metric | of each | unit | |\n|---|---|---|---|\n";
-    for quantity in QUANTITIES {
-        let doc = quantity.doc.trim();
-        writeln!(text, "| `{}` | {} | {} | {doc} |", quantity.name, quantity.each(), quantity.unit).unwrap();
+/// A line for each name and what is said of it, and one for names in succession of which the same is said.
+fn list<'a>(names: impl Iterator<Item = (&'a str, String)>) -> String {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for (name, text) in names {
+        match lines.last_mut() {
+            Some((names, same)) if *same == text => write!(names, ", `{name}`").unwrap(),
+            _ => lines.push((format!("`{name}`"), text)),
+        }
     }
-    text
+    lines.iter().map(|(names, text)| format!("- {names}{text}\n")).collect()
 }
 
 #[test]
