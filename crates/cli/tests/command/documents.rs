@@ -218,3 +218,52 @@ fn paths_are_found_in_text_and_links() {
     let text = "see `crates/a/src/b.rs`, [c](../docs/c.md#d), papers/KEY/expect.toml and crates/{e,f}.";
     assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/a/src/b.rs", "docs/c.md"]);
 }
+
+/// The numbers of two digits and more in a sentence that ends in its source, `([text](page.md))`, with that page.
+fn cited(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    const ENDS: [&str; 7] = [". ", ".\n", "| ", "\n\n", "\n- ", "\n|", "\n#"];
+    text.match_indices("([").flat_map(move |(at, _)| {
+        let link = text[at..].split_once("](").and_then(|(_, rest)| rest.split_once(')'));
+        let page = link.and_then(|(target, _)| target.split('#').next()).filter(|page| page.ends_with(".md"));
+        let from = ENDS.iter().filter_map(|end| Some(text[..at].rfind(end)? + end.len())).max();
+        let words = text[from.unwrap_or(0)..at].split_whitespace();
+        let is_number = |word: &&str| {
+            word.bytes().all(|byte| byte.is_ascii_digit() || b".,".contains(&byte))
+                && word.bytes().filter(u8::is_ascii_digit).count() > 1
+        };
+        let numbers = words.map(|word| word.trim_matches(|c: char| !c.is_ascii_digit())).filter(is_number);
+        page.into_iter().flat_map(move |page| numbers.clone().map(move |number| (number, page)))
+    })
+}
+
+/// Whether `page` has the number, and not as a part of another.
+fn has_number(page: &str, number: &str) -> bool {
+    page.split(|c: char| !c.is_ascii_digit() && !".,".contains(c))
+        .any(|word| word.trim_matches(['.', ',']) == number)
+}
+
+#[test]
+fn numbers_stand_in_the_page_that_is_cited_for_them() {
+    let mut missing = Vec::new();
+    let mut found = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (number, source) in cited(&text) {
+            found += 1;
+            let source = page.parent().unwrap().join(source);
+            if !has_number(&std::fs::read_to_string(&source).unwrap(), number) {
+                missing.push(format!("{}: {number} is not in {}", page.display(), source.display()));
+            }
+        }
+    }
+    assert!(found > 10, "only {found} numbers found");
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn a_number_that_the_cited_page_lacks_is_found() {
+    let text = "Of ns-2 30 cases agree. All 2.9 million\npackets of 464 do ([how](a/b.md#c)).";
+    assert_eq!(cited(text).collect::<Vec<_>>(), [("2.9", "a/b.md"), ("464", "a/b.md")]);
+    assert!(has_number("| 464: Reno | 2.9 million.", "464") && has_number("of 2.9.", "2.9"));
+    assert!(!has_number("1464, 46.4 and 12.9", "464") && !has_number("12.9", "2.9"));
+}
