@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! headlines sp-pifo SEEDS SECONDS   inversions with SP-PIFO over those with a FIFO: section 4.2, appendix A
-//! headlines aifo SEEDS              when the small one of three files is there: Fig. 12
-//! headlines afq SEEDS SECONDS       completion times of short flows, those of TCP over those of AFQ: abstract
+//! headlines aifo SEEDS              completion time of the smallest of three files: Fig. 12
+//! headlines afq SEEDS SECONDS       completion times of short flows, with TCP relative to AFQ: abstract
 //! ```
-//! Each row has the mean over the seeds with Student's 95 % interval; README.md has what it is compared with.
+//! Each row has the mean over the seeds with Student's 95 % interval; README.md lists the papers' figures.
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// The means of what `one` gives over the seeds, with their intervals, a line for each name.
+/// Prints the means over the seeds of the values that `one` returns, with their intervals, one line per name.
 fn rows<const N: usize>(
     names: [&str; N],
     seeds: u64,
@@ -44,7 +44,7 @@ fn rows<const N: usize>(
     Ok(())
 }
 
-/// Inversions with SP-PIFO over those with a FIFO of as many packets.
+/// The ratio of inversions with SP-PIFO to those with a FIFO of the same size.
 struct Inversions {
     ranks: &'static str,
     queues: u64,

@@ -1,4 +1,4 @@
-//! Queues for packets of any ranks: SP-PIFO and AIFO as their papers try them.
+//! Queues for packets with arbitrary ranks: SP-PIFO and AIFO as evaluated in their papers.
 //!
 //! Packets of the simulator have no ranks, while in both papers hosts assign them. [`Ranked`] gives each
 //! packet a rank when it arrives: a random draw, as the hosts of SP-PIFO's authors do, or the remaining bytes
@@ -41,7 +41,7 @@ enum Ranks {
     Uniform,
     /// Exponential with mean 25, below 100.
     Exponential,
-    /// 100 less the former.
+    /// 100 minus an exponential rank.
     Inverse,
     /// Poisson with mean 50.
     Poisson,
@@ -319,8 +319,9 @@ fn catalog() -> Result<Catalog, Failure> {
 /// How hosts of the authors repair losses: by selective acknowledgements, from the third duplicate on.
 pub const SACK: &str = r#"algorithm = "sack""#;
 
-/// Hosts of the authors of both papers: headers of 120 bytes, a window of 65535 bytes, no bounds of the timeout; they repair losses as
-/// `recovery` says. AIFO's begin with the window at which slow start ends, and with three round trips of their network as timeout.
+/// Returns the TCP of the hosts in both papers: headers of 120 bytes, a window of 65535 bytes, no bounds on
+/// the timeout, and loss recovery by `recovery`. AIFO's hosts start with the window at which slow start ends,
+/// and with a timeout of three round-trip times of their network.
 fn tcp(recovery: &str, initial: &str, initial_rto: &str) -> String {
     format!(
         r#"{{

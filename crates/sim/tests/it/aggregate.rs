@@ -1,4 +1,4 @@
-//! Links that send several packets each time they get the medium.
+//! Links that send several packets per medium access.
 
 use apportion_core::random::Stream;
 use apportion_runtime::due::dues;
@@ -10,14 +10,16 @@ fn arrived(text: &str, nanos: u64) -> u64 {
     flow(&run(&format!("seed = 1\nstop = \"{nanos}ns\"\n{text}")), "x").delivered.packets.get()
 }
 
-/// Packets number `from` to `to` of flow `x` arrive `micros` after the start, all in the same instant.
+/// Asserts that packets number `from` to `to` of flow `x` arrive `micros` after the start, all at the same
+/// instant.
 #[track_caller]
 fn arrive(text: &str, from: u64, to: u64, micros: u64) {
     let (before, at) = (arrived(text, 1_000 * micros - 1), arrived(text, 1_000 * micros));
     assert_eq!((before, at), (from - 1, to), "at {micros} us");
 }
 
-/// A link of 8 Mb/s, on which 1000 B take 1 ms, and 1 ms of wire; five packets of 1000 B, one every microsecond from the start on.
+/// A link of 8 Mb/s, on which 1000 B take 1 ms, with a propagation delay of 1 ms; five packets of 1000 B, one
+/// every microsecond.
 fn wire(aggregate: &str, rest: &str) -> String {
     format!(
         "sample = \"1ms\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nrate = \"8Mbit\"\ndelay = \"1ms\"\naggregate = {{ {aggregate} }}\n\
@@ -28,8 +30,8 @@ fn wire(aggregate: &str, rest: &str) -> String {
 
 #[test]
 fn packets_of_an_aggregate_arrive_together_after_its_overhead_and_all_of_their_bytes() {
-    // The first packet finds the medium free: 1 ms of access, 1 ms of bytes, 1 ms of wire. At 2 ms three are taken, 1 + 3 ms, and at
-    // 6 ms the last, 1 + 1 ms.
+    // The first packet finds the medium idle: 1 ms of access, 1 ms of transmission, 1 ms of propagation. At 2
+    // ms three are taken, 1 + 3 ms, and at 6 ms the last, 1 + 1 ms.
     let three = wire("packets = 3, overhead = \"1ms\", header = \"0B\"", "");
     for (from, to, ms) in [(1, 1, 3), (2, 4, 7), (5, 5, 9)] {
         arrive(&three, from, to, 1_000 * ms);
@@ -49,7 +51,8 @@ fn a_packet_that_does_not_fit_is_the_first_of_the_next_aggregate() {
         for (from, to, ms) in [(1, 1, 3), (2, 3, 6), (4, 5, 9)] {
             arrive(&two, from, to, 1_000 * ms);
         }
-        // The link stops while one is in hand: it waits, is not lost, and goes first.
+        // The link stops while a packet is held for the next aggregate: it waits, is not lost, and goes
+        // first.
         let stops = format!(
             "{two}[[change]]\nat = \"3ms\"\nset = \"link.wire.rate\"\nto = \"0Mbit\"\n\
              [[change]]\nat = \"20ms\"\nset = \"link.wire.rate\"\nto = \"8Mbit\"\n"
@@ -79,8 +82,8 @@ fn a_recorded_link_sends_the_bytes_of_an_aggregate_at_its_opportunities() {
     for (from, to, ms) in [(1, 1, 11), (2, 4, 41), (5, 5, 51)] {
         arrive(&three, from, to, 1_000 * ms);
     }
-    // Two would take until 40 ms, 29 ms after access, so the second goes alone at 20 ms; likewise the third at 40 ms. From 41 ms on two
-    // take 19 ms.
+    // Two would take until 40 ms, 29 ms after access, so the second goes alone at 20 ms, and so does the
+    // third at 40 ms. From 41 ms on two take 19 ms.
     let short = recorded("airtime = \"28ms\"");
     for (from, to, ms) in [(1, 1, 11), (2, 2, 21), (3, 3, 41), (4, 5, 61)] {
         arrive(&short, from, to, 1_000 * ms);
@@ -111,7 +114,7 @@ fn a_queue_that_never_empties_is_served_as_the_closed_form_says() {
             "packets = {packets}, bytes = \"{bytes}B\", airtime = \"{airtime}ns\", overhead = \"{overhead}ns\", header = \"{header}B\""
         );
         let got = throughput(&run(&saturated(rate, size, &text, 2, "")), "x");
-        // n packets in the overhead and n times the time of one with its header.
+        // n packets in the overhead plus n times the time of a packet with its header.
         let each = size + header;
         let by_time = (u128::from(airtime) * u128::from(rate) / 8_000_000_000) as u64;
         let n = packets.min(bytes / each).min(by_time / each).max(1) as f64;
@@ -132,7 +135,8 @@ fn losses_on_the_wire_are_of_packets_and_what_is_sent_again_is_of_aggregates() {
     let (sent, lost) = (wire.sent.packets.get() as f64, wire.lost as f64);
     // Four standard errors of a binomial.
     assert!((lost / sent - 0.05).abs() < 4.0 * (0.05 * 0.95 / sent).sqrt(), "{lost} of {sent}");
-    // 8 packets in 0.9 ms, and of those aggregates a quarter again: on average 1 / 0.75 times, with a standard deviation of sqrt(0.25) / .75.
+    // 8 packets in 0.9 ms, and a quarter of the aggregates is sent again: 1 / 0.75 times on average, with a
+    // standard deviation of sqrt(0.25) / .75.
     let again = format!("{aggregate}, retry = \"25%\"");
     let got = throughput(&run(&saturated(80_000_000, 1_000, &again, 20, "")), "x");
     let expected = 64_000.0 / (0.9e-3 / 0.75);
@@ -172,7 +176,8 @@ fn tcp_fills_what_overhead_leaves_and_comes_in_bursts() {
     let outcome = common::run_with(&scenario, 2);
     let due = dues(&scenario, &outcome).unwrap().flows[0].measured.as_mbit_f64();
     assert!((due - 21.0 * 12_000.0 / (186.0 + 21.0 * 12_336.0 / 65.0)).abs() < 0.01, "{due}");
-    // The round trip without queueing has the access: 2 x 10 ms, 2 us, 12 us and 0.4 us of the wired link, 186 us and 190 us.
+    // The base round-trip time includes the access: 2 x 10 ms, 2 us, 12 us and 0.4 us of the wired link, 186
+    // us and 190 us.
     let rtt = scenario.base_rtt(&scenario.flows[0]).unwrap().as_secs_f64();
     assert!((rtt - 0.020_4).abs() < 0.000_05, "{rtt}");
 }

@@ -1,4 +1,5 @@
-//! Disciplines that approximate fair queueing, in `scenarios/approximate-fairness.toml` and on settings of their own.
+//! Disciplines that approximate fair queueing, in `scenarios/approximate-fairness.toml` and on separate
+//! settings.
 
 use crate::common::{run, throughput};
 
@@ -71,7 +72,8 @@ fn aifo_that_admits_by_rank_keeps_a_flood_near_its_part() {
     assert!(least < 0.2, "{least}");
 }
 
-/// How evenly 15 Vegas flows and a CUBIC flow share 100 Mb/s behind `queue`: Jain's index, and the part of what CUBIC has.
+/// Returns the fairness of 15 Vegas flows and a CUBIC flow at 100 Mb/s behind `queue`: Jain's index, and the
+/// share of CUBIC.
 fn bold_among_shy(queue: &str) -> [f64; 2] {
     let outcome = run(&format!(
         r#"

@@ -49,9 +49,10 @@ fn parts_of(queue: &str, up: bool, seed: u64) -> [f64; 3] {
 #[test]
 fn hosts_of_1_7_and_40_tcp_flows_have_a_third_each_up_and_down() {
     for up in [true, false] {
-        // Turns of a packet, as above 50 Mb/s: with shorter ones the flow that is alone has 2 % less.
+        // Quanta of a packet, as above 50 Mb/s: with shorter ones the flow of a single-flow host gets 2 %
+        // less.
         let cake = parts("{ kind = \"cake\", quantum = \"1514B\" }", up);
-        // A TCP flow by itself leaves some of its part each time that its window is halved.
+        // A single TCP flow leaves some of its part unused each time its window is halved.
         assert!(cake.iter().all(|part| (0.9..1.1).contains(part)), "{up} {cake:?}");
         let alone = parts("{ kind = \"cake\", hosts = \"none\" }", up);
         assert!(alone[0] < 0.2 && alone[2] > 2.0, "{up} {alone:?}");
@@ -65,7 +66,7 @@ fn a_household_shares_by_hosts_and_a_call_waits_for_hardly_a_packet() {
         |name: &str, count| (1..=count).map(|i| throughput(&outcome, &format!("{name}.{i}"))).sum::<f64>();
     let found =
         [throughput(&outcome, "one"), sum("seven", 7), sum("forty", 40), throughput(&outcome, "camera")];
-    // A quarter each of what the call leaves.
+    // A quarter each of the capacity that the call leaves.
     assert!(found.iter().all(|rate| (rate / 4.975e6 - 1.0).abs() < 0.03), "{found:?}");
     // 11 ms of propagation, and 0.6 ms for a full packet.
     let worst = |outcome: &Outcome| flow(outcome, "call").delay.quantile(1.0).unwrap().as_secs_f64() * 1e3;

@@ -9,14 +9,14 @@ use apportion_scenario::model::Scenario;
 use apportion_sim::{Detail, Simulation};
 use apportion_testing::net::net;
 
-/// The scenarios of a [text](apportion_testing::net), one for each point of its sweep. Hosts take no time unless a flow says so: tests compute
-/// when packets arrive.
+/// Returns the scenarios of a [text](apportion_testing::net), one for each point of its sweep. Hosts have no
+/// jitter unless a flow says so, since tests compute the arrival times of packets.
 pub fn scenarios(text: &str) -> Vec<Scenario> {
     let exact = ("defaults.flow.jitter".to_owned(), "0s".to_owned());
     load(text, &[exact])
 }
 
-/// As `scenarios`, with the default jitter of hosts.
+/// Returns the scenarios as [`scenarios`] does, with the default jitter of hosts.
 pub fn scenarios_with_jitter(text: &str) -> Vec<Scenario> {
     load(text, &[])
 }
@@ -30,7 +30,7 @@ fn load(text: &str, overrides: &[(String, String)]) -> Vec<Scenario> {
     suite.points.into_iter().map(|point| point.scenario).collect()
 }
 
-/// The outcome of a scenario without a sweep, with the seed it names.
+/// Returns the outcome of a scenario without a sweep, with the seed that it names.
 pub fn run(text: &str) -> Outcome {
     let scenario = scenarios(text).pop().unwrap();
     run_with(&scenario, scenario.seed)
@@ -42,7 +42,7 @@ pub fn run_with(scenario: &Scenario, seed: u64) -> Outcome {
     simulation.outcome()
 }
 
-/// The outcomes of all points of a sweep.
+/// Returns the outcomes of all points of a sweep.
 pub fn sweep(text: &str) -> Vec<Outcome> {
     scenarios(text).iter().map(|scenario| run_with(scenario, scenario.seed)).collect()
 }
@@ -55,12 +55,12 @@ pub fn link<'a>(outcome: &'a Outcome, name: &str) -> &'a LinkOutcome {
     outcome.links.iter().find(|link| link.name == name).unwrap()
 }
 
-/// Packets of all reasons.
+/// Returns the number of packets dropped for any reason.
 pub fn dropped(drops: &std::collections::BTreeMap<DropReason, u64>) -> u64 {
     drops.values().sum()
 }
 
-/// Throughput in bits per second of the measured part.
+/// Returns the throughput during the measured part, in bits per second.
 pub fn throughput(outcome: &Outcome, name: &str) -> f64 {
     flow(outcome, name).delivered.bytes.bits() as f64 / outcome.measured.as_secs_f64()
 }

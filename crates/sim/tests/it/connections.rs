@@ -31,7 +31,7 @@ fn wire(queue: &str, flows: &str) -> String {
 
 const FAIR: &str = r#"kind = "drr", drop = "lqd", limit = "100p""#;
 
-/// The throughput of flow `x` as a multiple of that of flow or group `y`.
+/// Returns the throughput of flow `x` relative to that of flow or group `y`.
 fn ratio(outcome: &Outcome, x: &str, y: &str) -> f64 {
     let of = |name: &str| -> f64 {
         let group = outcome.flows.iter().filter(|flow| flow.group == name);
@@ -62,8 +62,8 @@ fn a_flow_of_fifteen_connections_gets_the_share_of_one_flow() {
 
 #[test]
 fn weights_are_those_of_flows_and_can_change() {
-    // Before and behind the flows of several connections are others, so that ids and connections differ. All
-    // send more than their shares.
+    // Other flows are before and after the flows with several connections, so that ids and connections
+    // differ. All send more than their shares.
     let flows = r#"
         [defaults.flow.source]
         kind = "cbr"
@@ -130,7 +130,7 @@ fn a_guarantee_is_one_of_the_flow() {
 
 #[test]
 fn a_queue_blind_to_flows_takes_connections_for_flows() {
-    // All start at once and nothing is drawn by flow. What differs is the number of flows alone.
+    // All start at once and nothing is drawn per flow. Only the number of flows differs.
     let text = |three: &str| {
         wire(
             "kind = \"red\", limit = \"50p\", min_th = \"5p\", max_th = \"15p\"",
@@ -213,10 +213,10 @@ fn each_connection_has_a_start_and_a_source_of_its_own() {
     );
     let starts: BTreeSet<_> = a.completions.iter().map(|done| done.start).collect();
     assert_eq!(starts.len(), 3);
-    // The first of them starts when the only one of a flow would.
+    // The first connection starts when the only one of a flow would.
     let single = run(&text.replace("connections = 3", "connections = 1"));
     assert!(starts.contains(&flow(&single, "a").completions[0].start));
-    // No connection takes a packet of another one for its own.
+    // No connection treats a packet of another one as its own.
     let short = flow(&outcome, "short");
     assert!(short.completions.len() > 50);
     assert_eq!(short.goodput, Some(Bytes::new(20_000 * short.completions.len() as u64)));
@@ -227,7 +227,7 @@ fn each_connection_has_a_start_and_a_source_of_its_own() {
     // 125 datagrams a second for 8 s from each of three.
     assert_eq!(flow(&outcome, "u").sent.packets.get(), 3 * 1_000);
     assert_eq!(flow(&outcome, "u").goodput, Some(Bytes::new(3 * 1_000 * (1_000 - 28))));
-    // The others, by name, do as they did.
+    // The other flows, by name, behave as before.
     let text = |outcome: &Outcome, name| flow(outcome, name).completions[0].start;
     assert_eq!(text(&outcome, "short"), text(&single, "short"));
 }
@@ -259,7 +259,7 @@ fn a_change_of_rate_is_one_of_every_connection() {
 
 #[test]
 fn connections_of_a_flow_share_its_tickets() {
-    // Departures carry the tickets issued to the flow, whatever it consists of.
+    // Departures carry the tickets issued to the flow, however many connections it has.
     let arrived = |of: &str, change: &str| {
         let text = wire(
             "kind = \"fifo\"",
@@ -275,7 +275,7 @@ fn connections_of_a_flow_share_its_tickets() {
             let statistics = &link(&outcome, "wire").statistics;
             statistics.iter().find(|(name, _)| *name == "tickets_in").unwrap().1
         };
-        // Behind 40 s, as the first packets are worth much before rates are known.
+        // Measured after 40 s, since the first packets get many tickets before rates are known.
         (until("\"80s\"") - until("\"40s\"")) / 40.0
     };
     let near = |got: f64, due: f64| assert!((got / due - 1.0).abs() < 0.02, "{got} t/s, not {due}");
@@ -321,7 +321,7 @@ fn listed_losses_count_the_packets_of_all_connections() {
         let u = flow(&outcome, group);
         (u.lost, u.delivered.packets.get())
     };
-    // Three of the 3000 datagrams together, not of each 1000.
+    // Three of the 3000 datagrams in total, not of each 1000.
     assert_eq!(lost("connections"), (3, 2_997));
     assert_eq!(lost("count"), (3, 997));
 }

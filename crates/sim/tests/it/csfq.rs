@@ -7,7 +7,7 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::common::{link, run, throughput};
 
-/// A number that the queue of a link shows of itself.
+/// Returns a statistic of the queue of a link.
 fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
     let statistics = &link(outcome, of).statistics;
     statistics.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1

@@ -1,5 +1,5 @@
-//! An external discipline, registered under a name: found by scenarios, run like all others, and
-//! harmless when it is wrong.
+//! A registered discipline: scenarios can name it, it runs like all others, and it does no harm if it is
+//! wrong.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -106,7 +106,8 @@ fn load(queue: &str, more: &str) -> Result<Vec<Scenario>, String> {
     Ok(suite.points.into_iter().map(|point| point.scenario).collect())
 }
 
-/// The bottleneck at the end of a run of each scenario; two threads, as registered disciplines go where runs go.
+/// Returns the bottleneck at the end of a run of each scenario, on two threads, since registered disciplines
+/// are shared with the runs.
 fn run(scenarios: &[Scenario]) -> Vec<LinkOutcome> {
     let jobs: Vec<Job<'_>> = scenarios.iter().map(|scenario| Job::new(scenario, scenario.seed)).collect();
     let outcomes = replicate(&jobs, 2, &|_| (), &AtomicBool::new(false)).expect("runs");
@@ -136,7 +137,7 @@ fn it_is_shaped_and_it_takes_the_place_of_another_while_packets_wait() {
         let scenarios = load(before, &change(after)).unwrap();
         format!("{:?}", run(&scenarios)[0])
     });
-    // Packets that wait move in their order, so it does not show which of the two came first.
+    // Waiting packets are moved in their order, so the order of the two disciplines makes no difference.
     assert_eq!(changed[0], changed[2]);
     assert_eq!(changed[1], changed[2]);
 }
@@ -164,7 +165,8 @@ fn names_and_parameters_from_outside_are_in_messages_and_in_the_schema() {
     assert!(names(&catalog()).contains("Loses one of so many packets"));
 }
 
-/// A FIFO that has something to tell 100 ms after the last arrival, when it is mostly empty, as RAMP the end of an overload.
+/// A FIFO that has an event 100 ms after the last arrival, when it is mostly empty, as RAMP has at the end of
+/// an overload.
 #[derive(Default)]
 struct Teller {
     queue: VecDeque<SimplePacket>,
@@ -211,7 +213,8 @@ fn an_empty_discipline_is_called_when_it_asked_to_be() {
     static TELLER: Entry = Entry { name: "teller", params: &[], ..ENTRY };
     let mut catalog = Catalog::default();
     catalog.register(&TELLER, |_| Ok(()), |(), _| Teller::default()).expect("a new name");
-    // Three packets in 40 ms; two at a time, so that the second waits; on a link that is watched and one that is not.
+    // Three packets in 40 ms; two at a time, so that the second waits; on a watched link and an unwatched
+    // one.
     for (count, watch) in [(1, false), (2, false), (1, true), (2, true)] {
         let text = format!(
             "seed = 1\nstop = \"1s\"\n\

@@ -1,4 +1,4 @@
-//! A run that is cut has measured what a run measures that ends there.
+//! A run that is cut has the same measurements as a run that ends at that time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

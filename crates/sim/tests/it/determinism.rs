@@ -1,4 +1,4 @@
-//! A run depends on its scenario and its seed alone.
+//! A run depends only on its scenario and its seed.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,8 @@ use crate::common::{self, flow, run, run_with, scenarios, scenarios_with_jitter}
 
 const HEAD: &str = "seed = 5\nstop = \"20s\"\nmeasure_from = \"2s\"\n";
 
-/// Something of everything that draws at random or computes with fractions. Blocks can stand in any order.
+/// Blocks that together use everything that draws random numbers or computes with fractions. They can stand
+/// in any order.
 const BLOCKS: [&str; 12] = [
     r#"
 [link.red]
@@ -118,7 +119,7 @@ fn the_same_seed_gives_the_same_and_another_seed_does_not() {
     let scenario = scenarios(&rich()).pop().unwrap();
     assert_eq!(text(&run_with(&scenario, 5)), text(&run_with(&scenario, 5)));
     let (five, six) = (run_with(&scenario, 5), run_with(&scenario, 6));
-    // Every flow meets chance somewhere: not one is left as it was.
+    // Every flow is affected by randomness: none stays unchanged.
     for (one, other) in five.flows.iter().zip(&six.flows) {
         assert_ne!(format!("{one:?}"), format!("{other:?}"));
     }
@@ -187,7 +188,7 @@ fn the_outcome_is_the_same_on_every_machine_and_in_every_profile() {
     assert!(sum(&|flow| common::dropped(&flow.dropped)) > 0 && sum(&|flow| flow.marked) > 0);
     assert!(sum(&|flow| flow.lost) > 0 && sum(&|flow| flow.timeouts.unwrap()) > 0);
     assert!(sum(&|flow| flow.completions.len() as u64) > 50);
-    // How many events the engine took for it is no result, nor are the statistics of disciplines.
+    // The number of events that the engine processed is not a result, nor are the statistics of disciplines.
     let mut outcome = Outcome { events: 0, ..outcome };
     outcome.links.iter_mut().for_each(|link| link.statistics.clear());
     let hash = fnv1a(&text(&outcome));

@@ -23,7 +23,7 @@ fn check(text: &str, expected: &[f64]) {
     }
 }
 
-/// A file of delivery opportunities: phases of seconds and Mb/s.
+/// Writes a file of delivery opportunities: phases of seconds and Mb/s.
 fn trace(name: &str, phases: &[(u64, f64)]) -> String {
     let path = std::env::temp_dir().join(format!("apportion-{}-{name}", std::process::id()));
     let (mut text, mut start) = (String::new(), 0);
@@ -56,7 +56,8 @@ fn over(link: &str, queue: &str, seconds: [u64; 2], flows: &[(u64, f64)]) -> Str
 
 #[test]
 fn a_shaper_before_a_recorded_link_counts_at_each_time() {
-    // 5 Mb/s in one second and 2 in three: (5 + 3 · 2) / 4 / 2 each, where the link has (40 + 6) / 4 on average.
+    // 5 Mb/s for one second and 2 for three: (5 + 3 · 2) / 4 / 2 each, while the link has (40 + 6) / 4 on
+    // average.
     let link = trace("shaper", &[(1, 40.0), (3, 2.0)]);
     for queue in ["{ kind = drr, shaper = token_bucket, rate = 5Mbit }", "{ kind = cake, bandwidth = 5Mbit }"]
     {
@@ -66,7 +67,8 @@ fn a_shaper_before_a_recorded_link_counts_at_each_time() {
 
 #[test]
 fn a_slow_part_of_a_recorded_link_bounds_a_small_demand() {
-    // 2.5 and 0.25 Mb/s, as long each, where the mean of 2.625 is enough for all. The buffer holds 0.77 Mb of 27.5.
+    // 2.5 and 0.25 Mb/s for equal times, while the mean of 2.625 would suffice for all. The buffer holds 0.77
+    // Mb of 27.5.
     let link = trace("demand", &[(10, 5.0), (10, 0.25)]);
     check(&over(&link, "drr", [0, 60], &[(1500, 2.5)]), &[1.375]);
     // A second flow gets the rest: 2.5 and 0.125.
@@ -75,13 +77,13 @@ fn a_slow_part_of_a_recorded_link_bounds_a_small_demand() {
 
 #[test]
 fn what_a_queue_smooths_is_due_on_average() {
-    // Twenty milliseconds at 20 Mb/s and as many without: the buffer has room for a hundred.
+    // Twenty milliseconds at 20 Mb/s and twenty without capacity: the buffer holds a hundred milliseconds.
     let path = std::env::temp_dir().join(format!("apportion-{}-smooth", std::process::id()));
     let times: Vec<String> = (1..=34).map(|k| (k * 20 / 34).to_string()).chain(["40".to_owned()]).collect();
     std::fs::write(&path, times.join("\n")).unwrap();
     let link = format!("{{ trace = \"{}\" }}", path.display());
     check(&over(&link, "drr", [1, 11], &[(1500, 4.0), (1500, 30.0)]), &[4.0, 6.528]);
-    // Nor does it matter that a slow link has one or two opportunities in 100 ms.
+    // A slow link with one or two opportunities in 100 ms does not matter either.
     let slow = trace("slow", &[(10, 0.18)]);
     check(&over(&slow, "drr", [10, 60], &[(500, 0.15)]), &[0.15]);
 }
@@ -90,7 +92,8 @@ fn what_a_queue_smooths_is_due_on_average() {
 fn behind_cake_flows_are_due_what_framing_leaves() {
     let both = [(100, 9.0), (1500, 9.0)];
     let cake = |keys: &str| over("10Mbit", &format!("{{ kind = cake, {keys} }}"), [4, 14], &both);
-    // 2 Mb/s each on the wire: 100 of 200 bytes and 1500 of 1600; 100 and 1500 of 1000 and 1500; of 3 and 32 cells of 53.
+    // 2 Mb/s each on the wire: 100 of 200 bytes and 1500 of 1600; 100 and 1500 of 1000 and 1500; of 3 and 32
+    // cells of 53.
     check(&cake("bandwidth = 4Mbit, overhead = 100B"), &[1.0, 1.875]);
     check(&cake("bandwidth = 4Mbit, mpu = 1000B"), &[0.2, 2.0]);
     check(&cake("bandwidth = 4Mbit, framing = atm"), &[2.0 * 100.0 / 159.0, 2.0 * 1500.0 / 1696.0]);
@@ -112,9 +115,9 @@ fn no_flow_is_due_more_than_fq_lets_it_have() {
     let fq = |flows: &[(u64, f64)]| over("10Mbit", "{ kind = fq, maxrate = 2Mbit }", [4, 14], flows);
     check(&fq(&[(1500, 9.0), (1500, 9.0)]), &[2.0; 2]);
     check(&fq(&[(1500, 0.5), (1500, 9.0)]), &[0.5, 2.0]);
-    // Where the link limits it is no matter.
+    // If the link limits the flows, `maxrate` does not matter.
     check(&fq(&[(1500, 9.0); 8]), &[1.25; 8]);
-    // On a link whose rate limits no flow.
+    // The rate of this link limits no flow.
     let wide = over("1Gbit", "{ kind = fq, maxrate = 2Mbit }", [4, 14], &[(1500, 9.0), (1500, 9.0)]);
     let narrow = "link y: d -> e, rate = 10Mbit, delay = 1ms\n";
     check(&(wide.replace("-> d, source", "-> e, source") + narrow), &[2.0; 2]);

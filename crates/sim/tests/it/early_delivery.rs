@@ -17,7 +17,7 @@ use apportion_sim::{Detail, Simulation};
 
 use crate::common;
 
-/// With an observer every step is in the order of time: no link delivers early.
+/// An observer, with which every step is in the order of time: no link delivers early.
 struct Silent;
 
 impl Observer for Silent {
@@ -35,7 +35,7 @@ fn outcome(scenario: &Scenario, in_order: bool) -> Outcome {
     simulation.outcome()
 }
 
-/// The scenarios of a file, short. None if they cannot be.
+/// Returns the scenarios of a file, shortened; none if that is impossible.
 fn short(path: &Path, jitter: Option<&str>) -> Vec<Scenario> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut overrides = vec![("stop", "2300ms"), ("measure_from", "900ms")];
@@ -46,7 +46,7 @@ fn short(path: &Path, jitter: Option<&str>) -> Vec<Scenario> {
     suite.map(|suite| suite.points.into_iter().map(|point| point.scenario).collect()).unwrap_or_default()
 }
 
-/// The scenarios in a folder of the repository.
+/// Returns the scenarios in a folder of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -56,7 +56,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Where two outcomes differ, without the numbers of events.
+/// Returns the first difference of two outcomes, ignoring the numbers of events.
 fn difference(one: Outcome, other: Outcome) -> Option<(String, String)> {
     let [one, other] = [one, other].map(|outcome| format!("{:?}", Outcome { events: 0, ..outcome }));
     let at = one.bytes().zip(other.bytes()).position(|(one, other)| one != other)?;
@@ -68,7 +68,7 @@ fn difference(one: Outcome, other: Outcome) -> Option<(String, String)> {
 fn links_out_of_order_give_what_links_in_order_give() {
     let (mut compared, mut spared) = (0, 0);
     for path in ["scenarios", "papers/pps", "papers/csfq", "validation/theory"].into_iter().flat_map(files) {
-        // Without jitter many events are at one time.
+        // Without jitter many events coincide.
         for jitter in [None, Some("0s")] {
             for scenario in short(&path, jitter).iter().take(3) {
                 let [ahead, in_order] = [false, true].map(|in_order| outcome(scenario, in_order));
@@ -96,7 +96,8 @@ impl Write for Written {
     }
 }
 
-/// The capture of the only link of a scenario, finished before the outcome as [`apportion_sim::replicate()`] does.
+/// Returns the capture of the only link of a scenario, finished before the outcome as by
+/// [`apportion_sim::replicate()`].
 fn capture(scenario: &Scenario, in_order: bool) -> Vec<u8> {
     let written = Written::default();
     let mut open = |_| Some(Box::new(LinkCapture::new(Box::new(written.clone())).unwrap()));
@@ -109,7 +110,8 @@ fn capture(scenario: &Scenario, in_order: bool) -> Vec<u8> {
     written.0.lock().unwrap().clone()
 }
 
-/// A burst waits that takes most of the run to send, and nothing touches the link after the only sample: the wire takes half of the run.
+/// A waiting burst takes most of the run to send, and nothing uses the link after the only sample:
+/// propagation takes half of the run.
 #[test]
 fn captures_hold_what_a_link_makes_up_for_at_the_end() {
     let text = "
@@ -122,8 +124,8 @@ fn captures_hold_what_a_link_makes_up_for_at_the_end() {
     assert_eq!((ahead.len(), ahead == in_order), (in_order.len(), true));
 }
 
-/// Two bursts wait in a fair queue when one begins to weigh more. No packet comes and no sample is taken around that time, so that the
-/// change itself has to make up for what was due.
+/// Two bursts wait in a fair queue when the weight of one increases. No packet arrives and no sample is taken
+/// around that time, so that the change itself must catch up with the transmissions due.
 #[test]
 fn a_change_of_weight_finds_sent_what_was_due() {
     let text = "
@@ -140,7 +142,8 @@ fn a_change_of_weight_finds_sent_what_was_due() {
     assert_eq!(difference(ahead, in_order), None);
 }
 
-/// Greedy flows over one link, with neighbours for which hosts may not receive ahead of time, or only for a part of the run.
+/// Greedy flows over one link, with neighbours whose hosts may never receive ahead of time, or only for part
+/// of the run.
 fn around_one_link(neighbours: &str) -> Scenario {
     let text = format!(
         "
@@ -162,7 +165,7 @@ fn hosts_that_acknowledge_at_once_receive_early() {
         assert_eq!(difference(ahead, in_order), None);
         spared
     };
-    // A packet and its acknowledgement have an event each, and transmissions some, if nothing is ahead.
+    // Without early delivery a packet and its ACK each have an event, and some transmissions too.
     let all = spared(&around_one_link(""));
     let with = |name: &str, more: &str| {
         let (from, to) = if name == "back" { ("n2", "n1") } else { ("n1", "n2") };
@@ -181,7 +184,7 @@ fn hosts_that_acknowledge_at_once_receive_early() {
     assert!(most + 0.05 < half && half < all - 0.05, "{half} of {all}, {none:?}");
 }
 
-/// Greedy flows over a dumbbell with `pairs` pairs of hosts; `flow` has further settings of each.
+/// Greedy flows over a dumbbell with `pairs` pairs of hosts; `flow` adds settings to each.
 fn around_a_dumbbell(pairs: u32, flow: &str) -> Scenario {
     let text = format!(
         "
@@ -207,7 +210,7 @@ fn sources_with_links_of_their_own_receive_early() {
         events
     };
     let all = events(4, "").max(events(4, r#"stop = "1900ms""#));
-    // Access links that carry the data of two flows, several connections, and sources that act by themselves.
+    // Access links that carry the data of two flows, several connections, and sources that send by timers.
     let none = [
         events(2, ""),
         events(4, "connections = 2"),
@@ -217,7 +220,7 @@ fn sources_with_links_of_their_own_receive_early() {
     assert!(all + 0.2 < least, "{all} {none:?}");
 }
 
-/// Links whose packets do not take the same time, or arrive together.
+/// Links with different delays for different packets, or with packets that arrive together.
 #[test]
 fn links_with_jitter_or_aggregates_spare_events_too() {
     for link in [

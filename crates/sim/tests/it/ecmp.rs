@@ -1,4 +1,4 @@
-//! Paths of equal cost in the simulator: which packets take which, and what flows get.
+//! Equal-cost paths in the simulator: the paths of packets, and the throughput of flows.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use apportion_runtime::due::dues;
 
 use crate::common::{flow, link, run_with, scenarios, scenarios_with_jitter, throughput};
 
-/// Four ways of 12 Mb/s through routers m1 to m4 between two others, and what else there is.
+/// Four paths of 12 Mb/s through routers m1 to m4 between two others, and further text.
 fn network(rest: &str) -> String {
     let ways: String = (1..=4)
         .map(|k| {
@@ -59,19 +59,19 @@ fn flows_have_what_they_are_due_on_the_paths_that_they_take() {
             let due = dues(&scenario, &outcome).unwrap();
             for (of, due) in outcome.flows.iter().zip(&due.flows) {
                 let (got, due) = (throughput(&outcome, &of.name) / 1e6, due.measured.as_mbit_f64());
-                // A packet more or less in 5 s, of 1.6 kb/s.
+                // At most one packet more or less in 5 s: 1.6 kb/s.
                 assert!((got - due).abs() < 0.01, "{got} {due} of {}", of.name);
             }
             unused += (1..=4).filter(|k| link(&outcome, &format!("r-m{k}")).sent.packets.get() == 0).count();
         }
-        // Each path is left out by all five with a probability of 0.75^5 = 0.237: 11.4 of 48.
+        // All five flows avoid a given path with a probability of 0.75^5 = 0.237: 11.4 of 48.
         assert!(idle.contains(&unused), "{unused}");
     }
 }
 
 #[test]
 fn hosts_with_several_links_use_all_and_wait_as_long_on_each() {
-    // The time taken by hosts must not come from a link that others do not use.
+    // The jitter of hosts must not depend on a link that others do not use.
     let text = "seed = 3\nstop = \"2s\"\n\
          link.x = { from = \"a\", to = \"b\", rate = \"8Mbit\", delay = \"1ms\" }\n\
          link.y = { from = \"a\", to = \"b\", rate = \"8Mbit\", delay = \"1ms\" }\n\

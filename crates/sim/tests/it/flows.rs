@@ -1,4 +1,4 @@
-//! Flows: what sources give to transports and what of it arrives.
+//! Flows: the data that sources supply to transports, and the data that arrive.
 
 use apportion_core::units::Bytes;
 use apportion_sim::{Detail, Simulation};
@@ -6,7 +6,8 @@ use apportion_testing::net::net;
 
 use crate::common::{self, flow, link, run, scenarios, throughput};
 
-/// How long the only file of flow `x` took, in nanoseconds; 10 Mb/s there and back, 10 ms each way.
+/// Returns the completion time of the only file of flow `x`, in nanoseconds; 10 Mb/s in both directions, 10
+/// ms each way.
 fn took(tcp: &str, size: u64) -> u64 {
     let outcome = run(&format!(
         "
@@ -28,8 +29,8 @@ fn a_file_takes_as_long_as_computed_by_hand() {
     assert_eq!(took(bare, 1_000), 10_832_000);
     // The window is 2: both go at once.
     assert_eq!(took(bare, 2_000), 11_664_000);
-    // Four: the acknowledgement of the first one arrives at 10.832 + 0.032 + 10 = 20.864 ms, lets the third
-    // and the fourth segment go, and they need 2 * 0.832 + 10 ms more.
+    // Four segments: the ACK of the first one arrives at 10.832 + 0.032 + 10 = 20.864 ms and releases the
+    // third and the fourth, which need another 2 * 0.832 + 10 ms.
     assert_eq!(took(bare, 4_000), 20_864_000 + 11_664_000);
     // Three would need 0.832 ms less.
     assert_eq!(took(bare, 3_000), 20_864_000 + 10_832_000);
@@ -50,7 +51,7 @@ fn short_flows_come_at_their_rate_and_each_one_completes() {
             source = { kind = short_flows, per_second = 50, mean_size = 20kB, shape = exponential }
     ");
     let web = flow(&outcome, "web");
-    // A Poisson number with mean 5000 and standard deviation 71, all of which have ten seconds at the end.
+    // A Poisson number with mean 5000 and standard deviation 71; all have ten seconds to finish at the end.
     let count = web.completions.len() as u64;
     assert!(count.abs_diff(5_000) < 4 * 71, "{count}");
     let bytes: u64 = web.completions.iter().map(|completion| completion.size.get()).sum();
@@ -59,7 +60,7 @@ fn short_flows_come_at_their_rate_and_each_one_completes() {
     let mean = bytes as f64 / count as f64;
     assert!((mean - 20_000.0).abs() < 4.0 * 20_000.0 / (count as f64).sqrt(), "{mean}");
     assert!(web.completions.is_sorted_by_key(|completion| completion.start));
-    // Handshake and the way of the data: 15 ms at the very least.
+    // The minimum: handshake and propagation of the data, 15 ms.
     assert!(web.completions.iter().all(|completion| completion.took.as_nanos() > 15_000_000));
 }
 
@@ -76,7 +77,7 @@ fn with(flow: &str) -> String {
 fn a_greedy_flow_falls_silent_at_its_stop() {
     let outcome = run(&with("tcp = \"rfc\"\nstop = \"4s\""));
     let series: Vec<u64> = flow(&outcome, "x").series.iter().map(|bytes| bytes.get()).collect();
-    // A full link gives 1.25 MB a second. What its window had in the queue at 4 s still arrives.
+    // A full link carries 1.25 MB per second. The part of the window that was queued at 4 s still arrives.
     assert!(series[3] > 1_100_000, "{series:?}");
     assert!(series[4] < 200_000, "{series:?}");
     assert_eq!(series[5..], [0; 5]);
@@ -91,7 +92,7 @@ fn a_flow_starts_when_it_should() {
     let series: Vec<u64> = flow(&outcome, "x").series.iter().map(|bytes| bytes.get()).collect();
     assert_eq!(series[..3], [0; 3]);
     assert!(series[3] > 0 && series[4] > series[3], "{series:?}");
-    // Between two times: somewhere else for every seed, but never outside.
+    // A start between two times: different for each seed, but always within the range.
     let text = with("start = { between = [\"2s\", \"4s\"] }\nsource = { kind = \"cbr\", rate = \"1Mbit\" }");
     let scenario = scenarios(&text).pop().unwrap();
     // 125 packets a second up to 10 s.
@@ -108,7 +109,7 @@ fn an_application_that_writes_less_than_tcp_sends_sets_the_rate() {
     )
     .replace("sample", "measure_from = \"2s\"\nsample");
     let outcome = run(&text);
-    // 250 writes a second for 8 s, each a segment of its own, and with headers 1040 B.
+    // 250 writes per second for 8 s, each in a segment of its own, 1040 B including headers.
     let x = flow(&outcome, "x");
     assert_eq!(x.goodput, Some(Bytes::new(2_000_000)));
     assert_eq!((x.delivered.packets.get(), x.delivered.bytes.get()), (2_000, 2_080_000));
@@ -120,11 +121,11 @@ fn goodput_of_datagrams_is_what_headers_leave() {
     let outcome =
         run(&with("source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"500B\" }\nstop = \"8s\""));
     let x = flow(&outcome, "x");
-    // 250 a second for 8 s; IPv4 and UDP take 28 B of each.
+    // 250 per second for 8 s; IPv4 and UDP take 28 B of each.
     assert_eq!((x.delivered.packets.get(), x.delivered.bytes.get()), (2_000, 1_000_000));
     assert_eq!(x.goodput, Some(Bytes::new(2_000 * (500 - 28))));
     assert!((throughput(&outcome, "x") - 800_000.0).abs() < 1e-3);
-    // 4000 bit take 0.4 ms at 10 Mb/s, and 10 ms of wire follow: every packet alike.
+    // 4000 bit take 0.4 ms at 10 Mb/s, plus 10 ms of propagation: the same for every packet.
     assert_eq!(x.delay.mean.as_nanos(), 10_400_000);
     assert_eq!(x.delay.count, 2_000);
 }

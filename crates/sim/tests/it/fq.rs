@@ -1,8 +1,9 @@
-//! FQ on a whole link: its maximum rate, and what the others do with the rest.
+//! FQ on a whole link: its maximum rate, and the division of the rest.
 
 use crate::common::{link, run, throughput};
 
-/// Throughputs in Mb/s of a flow that sends 12 Mb/s and of `others` that send 4 Mb/s each, over 10 Mb/s, and what the link carries.
+/// Returns the throughputs in Mb/s of a flow that sends 12 Mb/s and of `others` that send 4 Mb/s each, over
+/// 10 Mb/s, and their total.
 fn shares(queue: &str, others: usize) -> (f64, Vec<f64>, f64) {
     let outcome = run(&format!(
         "
@@ -26,17 +27,17 @@ fn is_near(got: f64, due: f64) -> bool {
 
 #[test]
 fn maxrate_holds_a_flow_to_it_and_the_others_share_the_rest() {
-    // No other flow wants the link: it idles.
+    // No other flow needs the link: it idles.
     let (flood, others, all) = shares(r#"{ kind = "fq", maxrate = "2Mbit" }"#, 1);
     assert!(is_near(flood, 2.0) && is_near(others[0], 2.0) && all < 4.1, "{flood} {others:?}");
-    // Without a limit the flood gets the rest.
+    // Without a maximum rate the 12 Mb/s flow gets the rest.
     let (flood, others, _) = shares(r#""fq""#, 1);
     assert!(is_near(flood, 6.0) && is_near(others[0], 4.0), "{flood} {others:?}");
 }
 
 #[test]
 fn flows_below_maxrate_have_even_parts() {
-    // With room for `flow_limit` of each, and without.
+    // With and without room for `flow_limit` of each flow.
     for queue in [
         r#"{ kind = "fq", limit = "1000p" }"#,
         r#"{ kind = "fq", limit = "1000p", maxrate = "3Mbit" }"#,
@@ -67,9 +68,10 @@ fn a_tcp_flow_alone_has_maxrate() {
     assert!(is_near(held, 3.0) && free > 9.5, "{held} {free}");
 }
 
-/// Throughputs over their due of the flows of `text`, which all send more, over a link of `mbit`; each with its weight.
+/// Returns the throughputs, relative to their dues, of the flows of `text`, which all send more, over a link
+/// of `mbit`; each with its weight.
 fn parts(mbit: f64, queue: &str, flows: &[(&str, f64, f64)]) -> Vec<f64> {
-    // Ten seconds at 10 Mb/s, and as many bytes at other rates.
+    // Ten seconds at 10 Mb/s, and the same number of bytes at other rates.
     let stop = 100e3 / mbit;
     let mut text = format!(
         "
@@ -102,7 +104,7 @@ fn parts_follow_weights_alone_whatever_the_room() {
             let of_sizes = [("9000B", 1.0, 0.9), ("1500B", 1.0, 0.9), ("100B", 1.0, 0.9)];
             let of_ten: Vec<_> = (0..10).map(|i| ("1500B", 1.0, if i == 0 { 0.5 } else { 0.9 })).collect();
             for flows in [&of_weights[..], &of_sizes, &of_ten] {
-                // Packets of 100 B cannot fill a turn with a limit of 20 packets.
+                // Packets of 100 B cannot fill a quantum with a limit of 20 packets.
                 if queue.contains("20p") && flows == of_sizes {
                     continue;
                 }

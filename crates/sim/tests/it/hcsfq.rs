@@ -1,5 +1,5 @@
-//! HCSFQ on whole links, compared with the hierarchical shares that it promises and with CSFQ, which knows no
-//! customers.
+//! HCSFQ on whole links, compared with the hierarchical shares that it promises and with CSFQ, which does not
+//! distinguish customers.
 
 use apportion_runtime::outcome::Outcome;
 use apportion_testing::net::net;
@@ -65,7 +65,7 @@ fn customers_with_any_number_of_flows_get_a_third_each() {
 #[test]
 fn customers_divide_by_their_weights() {
     let weights = "customer.b.weight = 2\ncustomer.c.weight = 3";
-    // The heaviest has the most flows, and the fewest.
+    // The customer of the largest weight has the most flows, and the fewest.
     for flows in [[1, 4, 10], [10, 4, 1]] {
         let text = scenario("hcsfq", flows, weights);
         let shares = sums(&by_customer(&run(&text)));
@@ -129,8 +129,8 @@ fn flows_without_a_customer_are_one_customer_together() {
     assert!(off(&none, &[10.0 / 15.0, 40.0 / 15.0, 100.0 / 15.0]) < 0.1, "{none:?}");
 }
 
-/// A flow of customer c to which 3 Mb/s are guaranteed and that sends 2.9, a flood of the same customer, and floods of a
-/// and b, over an edge with room for all and a core of 10 Mb/s.
+/// A flow of customer c that has a guarantee of 3 Mb/s and sends 2.9, an unresponsive flow of the same
+/// customer, and unresponsive flows of a and b, over an edge with enough capacity and a core of 10 Mb/s.
 fn guaranteed(weight: f64, guarantee: &str) -> Outcome {
     let flood = r#"source = { kind = "cbr", rate = "12Mbit", packet = "1000B", jitter = "5%" }"#;
     let mut text = format!(
@@ -160,16 +160,17 @@ fn a_core_serves_guarantees_within_a_customers_part_and_beyond() {
         };
         ["within", "own", "one", "four"].map(sum)
     };
-    // The part of c would be 10/21 Mb/s: it has what its guarantee covers, and the others 3.55 each. Next to nothing is
-    // left for the flood of c.
+    // The part of c would be 10/21 Mb/s: it gets the rate that its guarantee covers, and the others 3.55
+    // each. Almost nothing is left for the unresponsive flow of c.
     let [within, own, others @ ..] = parts(0.1, "3Mbit");
     assert!(off(&[within], &[2.9]) < 0.005 && own < 0.06, "{within} and {own}");
     assert!(off(&others, &[3.55; 2]) < 0.05, "{others:?}");
-    // By weights 2:1:1 c has 5: what the guarantee leaves is its flood's, and the others have what they had.
+    // By weights 2:1:1 c gets 5: its unresponsive flow gets the rate that the guarantee leaves, and the
+    // others get the same as before.
     let [within, own, others @ ..] = parts(2.0, "3Mbit");
     assert!(off(&[within], &[2.9]) < 0.005 && off(&[own], &[2.1]) < 0.1, "{within} and {own}");
     assert!(off(&others, &[2.5; 2]) < 0.05, "{others:?}");
-    // Without a guarantee the two flows of c have half of 5 each.
+    // Without a guarantee the two flows of c get half of 5 each.
     let [within, own, ..] = parts(2.0, "0bit");
     assert!(off(&[within, own], &[2.5; 2]) < 0.1, "{within} and {own}");
 }

@@ -1,4 +1,4 @@
-//! Headline figures of the papers of SP-PIFO and AIFO, as `examples/headlines` has them.
+//! Headline figures of the papers of SP-PIFO and AIFO, as in `examples/headlines`.
 
 #[path = "../../examples/headlines/ranked.rs"]
 #[allow(dead_code, reason = "the example uses all of it")]
@@ -6,8 +6,8 @@ mod ranked;
 #[path = "../../examples/headlines/run.rs"]
 mod run;
 
-/// Packets that leave before a smaller rank with `queues` queues of SP-PIFO, over those that come after a larger one to a FIFO; ranks
-/// are uniform, in 50 ms.
+/// Returns the number of packets that leave before a smaller rank with `queues` queues of SP-PIFO, relative
+/// to those that arrive after a larger one at a FIFO; ranks are uniform, in 50 ms.
 fn inversions_over_fifo(queues: u64) -> f64 {
     let sp_pifo = format!(r#"{{ kind = "ranked", place = "sp_pifo", queues = {queues} }}"#);
     let [fifo, ours] = [r#""ranked""#, &sp_pifo]
@@ -24,7 +24,7 @@ fn eight_queues_of_sp_pifo_have_three_tenths_of_the_inversions_of_a_fifo_and_one
 
 #[test]
 fn the_small_file_is_through_as_if_it_were_alone_behind_aifo_and_not_if_all_ranks_are_admitted() {
-    // Fig. 12: 91.1 ms; alone it takes 10 MB / 1380 B of 12 us.
+    // Fig. 12: 91.1 ms; alone it takes 10 MB / 1380 B times 12 us.
     let small = |more: &str| {
         let queue =
             format!(r#"{{ kind = "ranked", ranks = "remaining", place = "aifo", limit = "100p"{more} }}"#);

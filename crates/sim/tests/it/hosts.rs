@@ -1,10 +1,10 @@
-//! The time that hosts take for the packets that they send.
+//! The jitter of hosts for the packets that they send.
 
 use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, link, run, throughput};
 
-/// Datagrams of 1000 B, 4 ms apart, over 8 Mb/s and 3 ms: 4 ms without a host.
+/// Datagrams of 1000 B, 4 ms apart, over 8 Mb/s and 3 ms: 4 ms without jitter.
 fn datagrams(jitter: &str) -> String {
     format!(
         "
@@ -23,7 +23,7 @@ fn a_packet_is_delayed_uniformly_by_its_host() {
         [0.05, 0.25, 0.5, 0.75, 0.95].map(|share| delay.quantile(share).unwrap().as_secs_f64() * 1e3)
     };
     let near = |found: [f64; 5], wanted: [f64; 5]| {
-        // Quantiles of 15,000 draws scatter by 0.4 % of the range, and the histogram has 1 % of resolution.
+        // Quantiles of 15,000 draws vary by 0.4 % of the range, and the histogram has a resolution of 1 %.
         let close = found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 0.06);
         assert!(close, "{found:?}, not {wanted:?}");
     };
@@ -33,7 +33,8 @@ fn a_packet_is_delayed_uniformly_by_its_host() {
 
 #[test]
 fn packets_stay_in_order() {
-    // 40 ms for packets that are 2 ms apart, on a host whose link others use, and on one where none do.
+    // 40 ms for packets that are 2 ms apart, on a host whose link other flows use, and on one whose link they
+    // do not use.
     for extra in ["", "flow g: a -> b, tcp = rfc, start = 59s"] {
         let text = "
             seed = 8, stop = 60s
@@ -41,7 +42,7 @@ fn packets_stay_in_order() {
             flow f: a -> b, tcp = rfc, jitter = 40ms
         ";
         let outcome = run(&(text.to_owned() + extra));
-        // A segment out of order would be acknowledged twice and sent again.
+        // A segment out of order would cause a duplicate ACK and a retransmission.
         let f = flow(&outcome, "f");
         assert_eq!((f.retransmits, f.timeouts, f.fast_retransmits), (Some(0), Some(0), Some(0)));
         assert!(throughput(&outcome, "f") > 1e6);
@@ -49,7 +50,7 @@ fn packets_stay_in_order() {
     }
 }
 
-/// Four TCP flows with hosts of their own. `extra` uses their first links and sends nothing.
+/// Four TCP flows with separate hosts. `extra` uses their first links and sends nothing.
 fn dumbbell(extra: &str) -> String {
     format!(
         r#"

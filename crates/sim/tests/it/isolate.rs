@@ -30,7 +30,7 @@ fn scenario(queue: &str) -> String {
     )
 }
 
-/// Throughput of the one flow, in Mb/s.
+/// Returns the throughput of the single flow, in Mb/s.
 fn of_one(queues: &[&str]) -> Vec<f64> {
     let outcomes = sweep(&scenario(&format!("[{}]", queues.join(", "))));
     outcomes.iter().map(|outcome| throughput(outcome, "one") / 1e6).collect()
@@ -46,7 +46,8 @@ fn hosts_are_the_nodes_at_the_ends_of_flows() {
         "{ kind = \"csfq\", limit = \"64p\", isolate = \"source\" }",
         "{ kind = \"fq\", isolate = \"source\" }",
     ];
-    // Of eleven flows; of two sources; of three destinations; ten flows of one source count there.
+    // The link is divided by eleven flows, two sources, three destinations; with both ends the ten flows of
+    // the other source share one part.
     for (got, due) in of_one(&queues).into_iter().zip([10.0 / 11.0, 5.0, 10.0 / 3.0, 5.0, 5.0, 5.0]) {
         assert!((got / due - 1.0).abs() < 0.03, "{got}, not {due}");
     }

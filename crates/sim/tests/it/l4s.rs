@@ -1,13 +1,15 @@
-//! Disciplines that mark L4S packets in place of dropping them, with Prague, CUBIC and a flood that asks for marks.
+//! Disciplines that mark L4S packets instead of dropping them, with Prague, CUBIC and an unresponsive
+//! ECN-capable flow.
 
 use apportion_runtime::outcome::{FlowOutcome, Outcome};
 
 use crate::common::{dropped, link, run, throughput};
 
-/// So many flows with Prague and with CUBIC over a link of `rate` Mb/s and a round trip of `rtt` ms, and what else the text says.
+/// Returns the outcome of `count` flows each with Prague and with CUBIC over a link of `rate` Mb/s with a
+/// round-trip time of `rtt` ms, and of further text.
 fn beside(queue: &str, rate: u64, rtt: u64, count: usize, rest: &str) -> Outcome {
     let pairs = 2 * count + 1;
-    // Queues that write rates of flows on packets take no tickets.
+    // Queues whose packets carry rate labels take no tickets.
     let tickets = if queue.contains("tred") { "tickets = 1000" } else { "" };
     let (near, far) = (rtt * 1_000 / 8, rtt * 1_000 / 4);
     run(&format!(
@@ -24,7 +26,7 @@ fn group<'a>(outcome: &'a Outcome, group: &str) -> Vec<&'a FlowOutcome> {
     outcome.flows.iter().filter(|flow| flow.group == group).collect()
 }
 
-/// The least and the most of a group, over `due` Mb/s.
+/// Returns the minimum and the maximum of a group, relative to `due` Mb/s.
 fn shares(outcome: &Outcome, name: &str, due: f64) -> (f64, f64) {
     let rates = group(outcome, name).into_iter().map(|flow| throughput(outcome, &flow.name) / 1e6 / due);
     rates.fold((f64::INFINITY, 0.0), |(least, most), share| (share.min(least), share.max(most)))
@@ -47,11 +49,11 @@ fn csfq_gives_scalable_and_classic_flows_and_a_flood_that_asks_for_marks_the_sam
     }
     let (marked, lost) = marked_and_dropped(&outcome, "prague");
     assert!(marked > 1_000 && lost == 0, "{marked} marked, {lost} lost");
-    // What the flood sends beyond its share is lost, and the rest is marked.
+    // The part of the unresponsive flow beyond its share is dropped, and the rest is marked.
     let (marked, lost) = marked_and_dropped(&outcome, "flood");
     let sent = group(&outcome, "flood")[0].sent.packets.get();
     assert!(lost * 10 > sent * 8 && marked + lost + 100 > sent, "{marked} marked, {lost} lost of {sent}");
-    // Without it Prague loses as CUBIC does, and DualPI2 knows no shares.
+    // Without marking Prague loses packets as CUBIC does; DualPI2 enforces no shares.
     let outcome = beside("\"csfq\"", 40, 20, 2, FLOOD);
     let (marked, lost) = marked_and_dropped(&outcome, "prague");
     assert!(marked == 0 && lost > 20, "{marked} marked, {lost} lost");
@@ -63,7 +65,7 @@ fn pfd_behind_queues_for_flows_makes_prague_wait_for_little_and_keeps_its_share(
         |outcome: &Outcome, name| group(outcome, name)[0].delay.quantile(0.99).unwrap().as_secs_f64() * 1e3;
     let with = beside("{ kind = \"stfq\", drop = \"pfd\", l4s = true }", 100, 10, 5, "");
     let without = beside("{ kind = \"stfq\", drop = \"pfd\" }", 100, 10, 5, "");
-    // Of which 5 ms are the way. A round of ten flows takes 1.2 ms.
+    // 5 ms of these are propagation. A round of ten flows takes 1.2 ms.
     assert!(delay(&with, "prague") < 9.0 && delay(&with, "cubic") > 60.0, "{}", delay(&with, "prague"));
     assert!(delay(&without, "prague") > 40.0, "{}", delay(&without, "prague"));
     let (least, most) = shares(&with, "prague", 10.0);
@@ -85,7 +87,8 @@ fn tred_marks_prague_and_divides_by_tickets() {
 
 #[test]
 fn two_prague_flows_behind_dualpi2_have_the_same_after_10_s() {
-    // At 20 Mb/s the threshold is less than two packets: what leaves in pairs crosses it, and of two flows the smaller more often.
+    // At 20 Mb/s the threshold is less than two packets: pairs of packets exceed it, and the smaller one of
+    // two flows does so more often.
     for (delay, second) in [("10ms", "1s"), ("5ms", "0.5s"), ("20ms", "3s")] {
         for seed in 1..=3 {
             let outcome = run(&format!(

@@ -1,4 +1,4 @@
-//! Groups of equal links in the simulator: which packets take which, and what flows get.
+//! Groups of equal links in the simulator: the links of packets, and the throughput of flows.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, link, run, run_with, scenarios, throughput};
 
-/// Links of 12 Mb/s between two routers, each with its queue, and what else there is.
+/// Links of 12 Mb/s between two routers, each with its own queue, and further text.
 fn network(core: &str, rest: &str) -> String {
     format!(
         "seed = 1\nstop = \"6s\"\nmeasure_from = \"1s\"\n\
@@ -17,7 +17,7 @@ fn network(core: &str, rest: &str) -> String {
     )
 }
 
-/// Which links of the group carried something, in one direction.
+/// Returns the links of the group that carried packets in one direction.
 fn used(outcome: &Outcome, end: &str) -> BTreeSet<usize> {
     (1..=4).filter(|k| link(outcome, &format!("core.{k}{end}")).sent.packets.get() > 0).collect()
 }
@@ -38,11 +38,11 @@ fn the_packets_of_a_connection_take_one_link_and_stay_in_order() {
         assert_eq!((there.len(), back.len()), (1, 1), "{there:?} {back:?}");
         ways.insert((there.first().copied(), back.first().copied()));
         let file = flow(&outcome, "f");
-        // Nothing is lost, and nothing arrives out of order, so nothing is sent twice.
+        // Nothing is lost or reordered, so nothing is retransmitted.
         assert_eq!((file.completions.len(), file.delivered.packets), (1, file.sent.packets));
         assert_eq!(file.retransmits, Some(0));
     }
-    // Of 16 ways 24 flows take 12.6 on average, 1.3 more or less; the two directions are not tied to each other.
+    // 24 flows use 12.6 of 16 links on average, ± 1.3; the two directions are independent.
     assert!(ways.len() >= 8 && ways.iter().any(|(there, back)| there != back), "{ways:?}");
 }
 
@@ -59,7 +59,7 @@ fn flows_have_the_links_that_they_are_due() {
         let due = dues(&scenario, &outcome).unwrap();
         for (of, due) in outcome.flows.iter().zip(&due.flows) {
             let (got, due) = (throughput(&outcome, &of.name) / 1e6, due.measured.as_mbit_f64());
-            // A packet more or less in 5 s, of 1.6 kb/s.
+            // At most one packet more or less in 5 s: 1.6 kb/s.
             assert!((got - due).abs() < 0.01, "{got} {due} of {}", of.name);
             let sharing = 12.0 / due;
             assert!((sharing - sharing.round()).abs() < 1e-3, "{due}");
@@ -67,7 +67,8 @@ fn flows_have_the_links_that_they_are_due() {
         }
         idle += 4 - used(&outcome, "").len();
     }
-    // Each link is left out by all five with a probability of 0.75^5 = 0.237: 11.4 of 48, and flows share.
+    // All five flows avoid a given link with a probability of 0.75^5 = 0.237: 11.4 of 48, and flows share
+    // links.
     assert!((4..=20).contains(&idle) && most >= 2, "{idle} {most}");
 }
 
@@ -112,7 +113,7 @@ fn a_run_repeats_and_a_group_of_one_is_a_link() {
 
 #[test]
 fn a_member_that_is_down_holds_its_flows_alone() {
-    // Static routes: nothing moves away from it.
+    // Static routes: no flow moves away from the link.
     let text = network(
         ", count = 2",
         "flow.f = { count = 8, from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"1Mbit\" } }\n\

@@ -1,4 +1,4 @@
-//! Links: rates, wires, losses and what changes while they carry traffic.
+//! Links: rates, propagation, losses and changes while they carry traffic.
 //!
 //! Arrivals are located to the nanosecond by runs that stop at it and one before it.
 
@@ -16,14 +16,15 @@ fn arrived(text: &str, nanos: u64) -> u64 {
     flow(&run(&format!("seed = 1\nstop = \"{nanos}ns\"\n{text}")), "x").delivered.packets.get()
 }
 
-/// Packet number `count` of flow `x` arrives `nanos` after the start, exactly.
+/// Asserts that packet number `count` of flow `x` arrives exactly `nanos` after the start.
 #[track_caller]
 fn arrives(text: &str, count: u64, nanos: u64) {
     let (before, at) = (arrived(text, nanos - 1), arrived(text, nanos));
     assert!(before < count && at >= count, "{before} packets before {nanos} ns and {at} then");
 }
 
-/// A link of 1 Mb/s, on which 1000 B take 8 ms, and 1 ms of wire. One watched sample is one such packet.
+/// A link of 1 Mb/s, on which 1000 B take 8 ms, with a propagation delay of 1 ms. A sample interval is the
+/// time of one such packet.
 const WIRE: &str = r#"
 sample = "8ms"
 [link.wire]
@@ -35,7 +36,7 @@ queue = { kind = "fifo", limit = "10000p" }
 watch = true
 "#;
 
-/// `count` packets of 1000 B, as good as at once: one every microsecond from the start on.
+/// `count` packets of 1000 B, practically at once: one every microsecond from the start on.
 fn burst(count: u64) -> String {
     format!(
         "[flow.x]\nfrom = \"a\"\nto = \"b\"\nstop = \"{count}us\"\nsource = {{ kind = \"cbr\", rate = \"8Gbit\" }}\n"
@@ -56,7 +57,7 @@ fn a_rate_does_not_drift_by_rounding() {
     arrives(&text, 1_000, 1_143_857_142);
 }
 
-/// The wire with a trace of these times in milliseconds for its rate.
+/// The wire with a trace of these times in milliseconds instead of its rate.
 fn recorded(name: &str, times: &str) -> String {
     let path = std::env::temp_dir().join(format!("apportion-{}-{name}", std::process::id()));
     std::fs::write(&path, times.replace(' ', "\n")).unwrap();
@@ -65,19 +66,21 @@ fn recorded(name: &str, times: &str) -> String {
 
 #[test]
 fn a_recorded_link_sends_at_the_opportunities_of_its_trace() {
-    // 1000 B, so that the second packet needs the rest of the first opportunity and some of the second. 1 ms of wire.
+    // 1000 B, so that the second packet needs the rest of the first opportunity and part of the second. 1 ms
+    // of propagation.
     let text = recorded("opportunities", "10 20 40") + &burst(5);
     for (count, ms) in [(1, 11), (2, 21), (3, 21), (4, 41), (5, 51)] {
         arrives(&text, count, ms * 1_000_000);
     }
-    // An opportunity that finds nothing is lost: one packet at 15 ms waits for 20 ms.
+    // An opportunity without a waiting packet is lost: one packet at 15 ms waits until 20 ms.
     let late = burst(1).replace("[flow.x]", "[flow.x]\nstart = \"15ms\"").replace("1us", "15001us");
     arrives(&(recorded("late", "10 20 40") + &late), 1, 21_000_000);
 }
 
 #[test]
 fn use_of_a_recorded_link_is_of_measured_opportunities() {
-    // Packets of a whole opportunity, always one there. The whole file, a part of it, and two and a half times; four of five are early.
+    // Packets with the size of an opportunity, of which one always waits. The whole file, a part of it, and
+    // two and a half times the file; four of five opportunities are early.
     let always = burst(1_000).replace("1000us", "10s").replace("8Gbit\"", "12Mbit\", packet = \"1504B\"");
     for (from, to, opportunities) in [(0, 1_000, 5), (0, 50, 4), (15, 50, 3), (0, 2_500, 14)] {
         let text = recorded("part", "10 20 30 40 1000").replace("10000p", "20p") + &always;
@@ -90,7 +93,8 @@ fn use_of_a_recorded_link_is_of_measured_opportunities() {
 
 #[test]
 fn a_recorded_link_has_the_rate_of_its_trace_for_tcp_too() {
-    // 8 opportunities of 1504 B in 10 ms, in two bursts: 9.6256 Mb/s. One more packet may begin than ends within the measurement.
+    // 8 opportunities of 1504 B in 10 ms, in two bursts: 9.6256 Mb/s. One more packet may begin than end
+    // within the measurement.
     let wire = recorded("tcp", "2 2 2 2 2 2 10 10").replace("8ms", "100ms");
     let outcome = run(&format!(
         "seed = 1\nstop = \"20s\"\nmeasure_from = \"5s\"\n{wire}[flow.x]\nfrom = \"a\"\nto = \"b\"\nsource = \"greedy\"\n"
@@ -101,7 +105,8 @@ fn a_recorded_link_has_the_rate_of_its_trace_for_tcp_too() {
 
 #[test]
 fn losses_of_a_burst_model_have_its_mean_and_stand_together() {
-    // p / (p + r) = 4 %, in bursts of 5. Of 100,000 packets some 800 bursts: a standard error of 0.0019, and three of them.
+    // p / (p + r) = 4 %, in bursts of 5. About 800 bursts in 100,000 packets: a standard error of 0.0019,
+    // times three.
     let wire = WIRE.replace("1Mbit", "100Mbit").replace("sample = \"8ms\"\n", "sample = \"1s\"\n");
     let lost = |loss: &str| {
         let text = format!("seed = 3\nstop = \"10s\"\n{wire}loss = {loss}\n")
@@ -121,7 +126,8 @@ fn the_packet_in_transmission_is_not_in_the_queue() {
     let outcome = run(&format!("seed = 1\nstop = \"1s\"\n{text}"));
     let wire = link(&outcome, "wire");
     assert_eq!((wire.sent.packets.get(), dropped(&wire.dropped)), (2, 2));
-    // It waits for the other one, less the microsecond it came later: 8 ms in 1 s.
+    // The queued packet waits for the other one, minus the microsecond by which it arrived later: 8 ms in 1
+    // s.
     assert!((wire.queue_mean - 0.007_999).abs() < 1e-9, "{}", wire.queue_mean);
 }
 
@@ -134,7 +140,7 @@ fn a_shaper_sends_at_its_rate_however_fast_the_link() {
         flow x: a -> b, source = { kind = cbr, rate = 5Mbit }
     ";
     let outcome = run(text);
-    // Of 10 s at 3 Mb/s a packet of 8 kbit more or less are 0.03 %.
+    // In 10 s at 3 Mb/s one packet of 8 kbit is 0.03 %.
     let rate = throughput(&outcome, "x");
     assert!((rate / 3e6 - 1.0).abs() < 0.0004, "{rate}");
     assert!(dropped(&flow(&outcome, "x").dropped) > 2_000);
@@ -155,14 +161,14 @@ fn random_loss_takes_its_share() {
     assert_eq!(x.sent.packets.get(), 9_000);
     assert!(x.lost.abs_diff(900) < 4 * 29, "{}", x.lost);
     assert_eq!(x.delivered.packets.get() + x.lost, 9_000);
-    // Lost on the wire, behind the transmitter.
+    // Packets are lost on the wire, after transmission.
     let wire = link(&outcome, "wire");
     assert_eq!((wire.sent.packets.get(), wire.lost), (9_000, x.lost));
 }
 
 #[test]
 fn listed_packets_are_lost_and_no_others() {
-    // A packet every 8 ms, each in a sample of its own; a second flow in between counts for itself.
+    // A packet every 8 ms, each in a separate sample; a second flow in between is counted separately.
     let text = "
         stop = 79ms, sample = 8ms
         link wire: a -> b, rate = 10Mbit, delay = 1ms,
@@ -184,7 +190,7 @@ fn listed_packets_are_lost_and_no_others() {
 fn a_packet_in_transmission_finishes_at_the_old_rate() {
     let text = WIRE.to_owned() + &burst(2) + &change("4ms", "link.wire.rate", "\"10Mbit\"");
     arrives(&text, 1, 9_000_000);
-    // 0.8 ms behind it.
+    // The second packet takes 0.8 ms more.
     arrives(&text, 2, 9_800_000);
 }
 
@@ -195,7 +201,7 @@ fn rate_zero_holds_packets_until_there_is_a_rate_again() {
     arrives(&text, 1, 9_000_000);
     arrives(&text, 2, 29_000_000);
     arrives(&text, 3, 37_000_000);
-    // A packet that finds the link without a rate waits as well: one alone, 10 ms after the start.
+    // A packet that arrives while the link has no rate waits as well: a single one, 10 ms after the start.
     let late = burst(1).replace("stop = \"1us\"", "start = \"10ms\"\nstop = \"10001us\"");
     arrives(&(WIRE.to_owned() + &late + &outage), 1, 29_000_000);
 }
@@ -210,7 +216,7 @@ fn the_rate_of_a_link_is_reported_and_used_over_its_changes() {
     let outcome = run(&text);
     let wire = link(&outcome, "wire");
     assert_eq!(wire.rate.as_bit(), 1_600_000);
-    // Up to a packet of the 2000 that is counted when its transmission begins.
+    // To within one packet of 2000, which is counted when its transmission begins.
     assert!((wire.utilisation - 1.0).abs() < 0.0006, "{}", wire.utilisation);
 }
 
@@ -230,7 +236,7 @@ fn a_shorter_delay_lets_no_packet_overtake() {
 #[test]
 fn loss_may_begin_and_end_while_a_link_carries_traffic() {
     // Packets begin at 0, 8, 16 ... ms; all that begin in [20, 60) ms are lost: those of 24, 32, 40, 48 and
-    // 56 ms. Without and with a probe, which takes another way through the link.
+    // 56 ms. Without and with a probe, which uses another code path through the link.
     for watch in ["watch = true\n", ""] {
         let text = format!("seed = 1\nstop = \"1s\"\n{WIRE}").replace("watch = true\n", watch)
             + &burst(12)
@@ -257,7 +263,7 @@ fn a_queue_that_is_replaced_hands_over_what_waits() {
         assert_eq!(arrived(&text, 161_000_000), 20, "{queue}");
         arrives(&text, 20, 161_000_000);
     }
-    // Into a shorter one go seven; the others are dropped there.
+    // A shorter queue takes seven of them; the others are dropped.
     let text = format!("seed = 1\nstop = \"1s\"\n{WIRE}")
         + &burst(20)
         + &change("4ms", "link.wire.queue", "{ kind = \"fifo\", limit = \"7p\" }");
@@ -281,7 +287,7 @@ fn weighted(changes: &str) -> [f64; 2] {
 #[test]
 fn a_weight_may_change_and_a_queue_that_comes_later_knows_it() {
     let near = |got: [f64; 2], expected: [f64; 2]| {
-        // In 20 s a turn of three packets is 0.24 % of the smallest share.
+        // In 20 s a quantum of three packets is 0.24 % of the smallest share.
         got.iter().zip(expected).all(|(got, expected)| (got / expected - 1.0).abs() < 0.005)
     };
     let weight = change("10s", "flow.x.2.weight", "3");
@@ -298,9 +304,9 @@ fn a_weight_may_change_and_a_queue_that_comes_later_knows_it() {
 
 #[test]
 fn a_buffer_is_shared_by_round_trip_times_measured_or_given() {
-    // 1000 B take 4 ms on the bottleneck and 0.1 ms on the access links, each way, so round trips are 8.2 ms
-    // and twice the delays: 20 and 60 ms. Of a FIFO flows have as much as they hold: 1 : 3, or 1 : 1 if they
-    // say so.
+    // 1000 B take 4 ms on the bottleneck and 0.1 ms on the access links, each way, so round-trip times are
+    // 8.2 ms plus twice the delays: 20 and 60 ms. In a FIFO flows get rates in proportion to their packets in
+    // it: 1 : 3, or 1 : 1 if the scenario says so.
     let text = "
         stop = 31s, measure_from = 1s
         link access1: s1 -> r, rate = 80Mbit, delay = 4900us
@@ -320,8 +326,8 @@ fn a_buffer_is_shared_by_round_trip_times_measured_or_given() {
 
 #[test]
 fn a_queue_that_comes_later_knows_the_rate_of_the_link() {
-    // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s all is forgotten in
-    // an off period, at 1 Mb/s little is.
+    // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s the average decays
+    // to zero in an off period, at 1 Mb/s only slightly.
     let text = "
         stop = 60s
         link wire: a -> b, rate = 100Mbit, delay = 1ms
@@ -346,11 +352,11 @@ fn a_rate_may_change_at_a_start_in_between_and_to_nothing() {
         flow(&run(&(text + changes)), "x").sent.packets.get()
     };
     let to = |at, rate| change(at, "flow.x.rate", &format!("\"{rate}\""));
-    // 125 packets a second and Mb/s. The new rate begins with a packet at once.
+    // 125 packets per second and Mb/s. The new rate starts with a packet at once.
     assert_eq!(sent(""), 250);
     assert_eq!(sent(&to("2s", "4Mbit")), 125 + 500);
     assert_eq!(sent(&(to("1500ms", "0bit") + &to("2s", "2Mbit"))), 63 + 250);
-    // Before the start and at the start it is as if the flow had always had it.
+    // A change before or at the start has the same effect as an initial setting.
     assert_eq!(sent(&to("500ms", "2Mbit")), 500);
     assert_eq!(sent(&to("1s", "2Mbit")), 500);
 }
@@ -386,8 +392,7 @@ fn what_is_measured_is_what_came_after_measure_from() {
             "
         ))
     };
-    // At an instant at which nothing happens. Sources are silent from the same time on in the run that is cut
-    // short.
+    // An instant without events. In the shortened run sources are silent from the same time on.
     let stops = |head: &str| text(head).replace("tcp = \"ns2-235\"", "tcp = \"ns2-235\"\nstop = \"20s\"");
     let whole = run(&stops("stop = \"20s\""));
     let first = run(&stops("stop = \"7000000007ns\""));
@@ -429,7 +434,7 @@ fn jittery(jitter: &str) -> String {
     WIRE.replace("1Mbit", "100Mbit").replace("sample = \"8ms\"\n", "") + &format!("jitter = {jitter}\n")
 }
 
-/// 2000 packets of 1000 B at 40 Mb/s over a wire with this jitter, until all have arrived.
+/// Runs 2000 packets of 1000 B at 40 Mb/s over a wire with this jitter, until all have arrived.
 fn datagrams(jitter: &str, seed: u64) -> Outcome {
     let source = "source = { kind = \"cbr\", rate = \"40Mbit\" }";
     let flow = format!("[flow.x]\nfrom = \"a\"\nto = \"b\"\nstop = \"400ms\"\n{source}\n");
@@ -439,7 +444,8 @@ fn datagrams(jitter: &str, seed: u64) -> Outcome {
 proptest! {
     #![proptest_config(cases(32))]
 
-    /// Neither loses nor makes packets, and each takes its delay at least, and at most the jitter more, in whatever order.
+    /// Jitter neither loses nor duplicates packets, and the delay of each is at least the delay of the link,
+    /// and at most the jitter longer, in any order.
     #[test]
     fn jitter_loses_and_makes_no_packet(
         max in 0_u64..20_000,
@@ -453,7 +459,7 @@ proptest! {
         let x = flow(&outcome, "x");
         prop_assert_eq!(x.sent.packets.get(), 2_000);
         prop_assert_eq!(x.delivered, x.sent);
-        // 80 us of transmission and 1 ms; the distribution has bins.
+        // 80 us of transmission and 1 ms of propagation; the distribution has bins.
         let [least, longest] = [0.0, 1.0].map(|share| x.delay.quantile(share).unwrap().as_nanos());
         prop_assert!(least >= 1_060_000, "{least}");
         prop_assert!(longest <= (1_080_000 + max * 1_000) * 103 / 100, "{longest}");
@@ -462,15 +468,17 @@ proptest! {
 
 #[test]
 fn the_mean_delay_with_reordering_is_that_of_the_distribution() {
-    // 1.08 ms and half of 6 ms, of 2000 packets with a standard deviation of 1.73 ms and 0.99 ms: a band of four standard errors.
+    // 1.08 ms plus half of 6 ms, over 2000 packets with a standard deviation of 1.73 ms and 0.99 ms: a band
+    // of four standard errors.
     for (distribution, band) in [("uniform", 155), ("normal", 89)] {
         let jitter = format!("{{ max = \"6ms\", distribution = \"{distribution}\", reorder = true }}");
         let mean = flow(&datagrams(&jitter, 3), "x").delay.mean;
         let off = mean.max(Span::from_micros(4_080)) - mean.min(Span::from_micros(4_080));
         assert!(off <= Span::from_micros(band), "{distribution}: {mean}");
     }
-    // Without it a packet takes as long as any of those sent 200 us apart before it needs from then on: at most x if all draws J_j, from 0
-    // to 6 ms, are at most x + j 200 us. Some seven neighbours arrive together: a standard error of about 40 us.
+    // Without reordering, the delay of a packet is the maximum over the packets sent before, 200 us apart, of
+    // their remaining delays: at most x if all draws J_j, from 0 to 6 ms, are at most x + j 200 us. About
+    // seven neighbours arrive together: a standard error of about 40 us.
     let at_most =
         |x: f64| (0..).map(|j| (x + f64::from(j) * 0.2) / 6.0).take_while(|p| *p < 1.0).product::<f64>();
     let expected = 1.08 + (0..6_000).map(|x| 1.0 - at_most(f64::from(x) / 1e3)).sum::<f64>() / 1e3;
@@ -478,7 +486,8 @@ fn the_mean_delay_with_reordering_is_that_of_the_distribution() {
     assert!((mean - expected).abs() < 0.16, "{mean} ms, not {expected}");
 }
 
-/// A greedy flow of this profile over a wire of 20 Mb/s and 20 ms that drops nothing: its throughput in Mb/s, and what it sent again.
+/// Runs a greedy flow of this profile over a wire of 20 Mb/s and 20 ms without drops. Returns its throughput
+/// in Mb/s, and the number of its retransmissions.
 fn greedy(jitter: &str, tcp: &str) -> (f64, u64) {
     let wire = jittery(jitter).replace("100Mbit", "20Mbit").replace("\"1ms\"", "\"20ms\"");
     let outcome = run(&format!(
@@ -496,7 +505,7 @@ fn tcp_bears_jitter_in_order_and_rack_bears_reordering() {
         [("\"0s\"", "linux"), ("\"8ms\"", "rfc"), (reorder, "linux"), (reorder, "rfc")]
             .map(|(jitter, tcp)| greedy(jitter, tcp));
     assert!(steady.0 > 19.9 && in_order.0 > 19.9 && by_time.0 > 19.8, "{steady:?} {in_order:?} {by_time:?}");
-    // In order there are no three duplicate acknowledgements. Who counts them takes late packets for lost ones.
+    // Packets in order cause no three duplicate ACKs. A sender that counts them treats late packets as lost.
     assert_eq!((steady.1, in_order.1), (0, 0));
     assert!(by_count.1 > 100 && by_count.0 < 10.0, "{by_count:?}");
 }

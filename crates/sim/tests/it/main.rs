@@ -1,4 +1,4 @@
-//! The behaviour of the simulator, by scenarios and by transcripts.
+//! The behaviour of the simulator, tested by scenarios and by transcripts.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

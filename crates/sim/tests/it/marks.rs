@@ -9,8 +9,8 @@ use apportion_core::units::{Bytes, Time};
 use apportion_runtime::marks::Marks;
 use apportion_sim::packet::{Direction, Packet};
 
-/// The tickets of a flow of 1000 t/s after 60 s in which half of the packets that it sends every 10 ms are
-/// acknowledged, each of them for two.
+/// Returns the tickets of a flow of 1000 t/s after 60 s in which half of the packets, sent every 10 ms, are
+/// acknowledged, with one ACK for two.
 fn tag(tcp: &str) -> f64 {
     let text = format!(
         "seed = 1\nstop = \"1s\"\nlink.x = {{ from = \"a\", to = \"b\", rate = \"1Mbit\", delay = \"1ms\" }}\n\
@@ -35,8 +35,8 @@ fn tag(tcp: &str) -> f64 {
 
 #[test]
 fn a_delayed_acknowledgement_counts_for_all_that_it_acknowledges() {
-    // 100 packets a second: 10 tickets each. An acknowledgement of each packet would count for one, and
-    // AvgRate for half: 20, which policing brings to 14, because x = 2 T · T/x.
+    // 100 packets per second: 10 tickets each. If each packet's ACK counted for one, AvgRate would be half:
+    // 20, which policing reduces to 14, because x = 2 T · T/x.
     let profile = |more: &str| format!("{{ profile = \"ns2-2000\", segment = \"500B\"{more} }}");
     assert!((tag(&profile(", delayed_ack = \"2 100ms\"")) - 10.0).abs() <= 1.0);
     assert!((tag(&profile("")) - 14.0).abs() <= 1.0);

@@ -2,7 +2,8 @@
 //! packets and rates. If a scenario accepts a combination, flows get the shares of the discipline's rule, and
 //! settings that no queue heeds are reported.
 //!
-//! `APPORTION_MATRIX` is the seed; without it the cases are always the same. `APPORTION_CASES` multiplies their number, 60.
+//! `APPORTION_MATRIX` is the seed; without it the cases are always the same. `APPORTION_CASES` multiplies
+//! their number, 60.
 
 use std::env;
 use std::fmt::Write as _;
@@ -21,13 +22,13 @@ struct Case {
     kind: &'static Entry,
     drop: Option<&'static Entry>,
     isolate: bool,
-    /// Bit/s.
+    /// The rate of the link, in bit/s.
     rate: f64,
     /// The limit of the buffer, in kB; none: the default.
     limit: Option<u32>,
     /// Whether all packets are ECN-capable and the AQM may mark.
     ecn: bool,
-    /// The guarantee of flow `f1` beyond its part; it wants more.
+    /// The guarantee of flow `f1` beyond its part; the flow sends more.
     guarantee: Option<f64>,
     flows: Vec<Drawn>,
 }
@@ -36,7 +37,7 @@ struct Case {
 #[derive(Debug)]
 struct Drawn {
     weight: f64,
-    /// Bytes.
+    /// The packet size, in bytes.
     packet: u32,
     /// The rate of the flow over its due; a flow below 1 is due its rate.
     demand: f64,
@@ -44,7 +45,7 @@ struct Drawn {
     host: u32,
 }
 
-/// One of a list.
+/// Picks an element of a list at random.
 fn pick<T: Copy>(random: &mut Stream, of: &[T]) -> T {
     of[random.below(of.len() as u64) as usize]
 }
@@ -63,8 +64,8 @@ impl Case {
         let (is_weighted, is_mixed, is_thin) = (random.chance(0.4), random.chance(0.5), random.chance(0.5));
         let rate = (1e5 * libm::pow(10.0, 5.0 * random.uniform())).round();
         let packet = pick(random, &[64, 200, 576, 1_500, 9_000]);
-        // A default buffer is 64 full packets of Ethernet at least, which is no more than ten jumbo frames; on fast links it is 100 ms,
-        // and would not be full within the run.
+        // A default buffer holds at least 64 full Ethernet packets, which is at most ten jumbo frames; on
+        // fast links it is 100 ms, and would not fill within the run.
         let limit = (rate > 1e8 || packet == 9_000 && rate < 5e7).then_some(200 * packet.max(1_500) / 1_000);
         let flows = (0..2 + random.below(7)).map(|at| Drawn {
             weight: if is_weighted { pick(random, &[1.0, 2.0, 4.0]) } else { 1.0 },
@@ -92,7 +93,7 @@ impl Case {
     }
 
     fn takes(&self, param: &str) -> bool {
-        // A scheduler without a policy has that of the default, longest queue drop.
+        // A scheduler without a policy uses the default policy, longest queue drop.
         let is_default = param == "limit" && self.kind.role == Role::Scheduler;
         is_default || self.entries().any(|entry| entry.params.iter().any(|has| has.name == param))
     }
@@ -109,7 +110,8 @@ impl Case {
         self.drop.is_some_and(|drop| drop.traits.shares >= Shares::Approximate)
     }
 
-    /// Parts of the link by the rule of the discipline, where all want more; by packets round robin gives in proportion to sizes.
+    /// Returns the parts of the link by the rule of the discipline, if all flows send more; round robin by
+    /// packets gives parts in proportion to packet sizes.
     fn parts(&self) -> Vec<f64> {
         let weigh = |flow: &Drawn| {
             let weight = if self.heeds(Heeds::Weight) || self.isolate { flow.weight } else { 1.0 };
@@ -172,14 +174,14 @@ impl Case {
         text
     }
 
-    /// The duration in seconds: some 6,000 packets of the largest size and as many turns; the first third
-    /// does not count.
+    /// Returns the duration in seconds: about 6,000 packets of the largest size and as many turns; the first
+    /// third is not measured.
     fn stop(&self) -> f64 {
         let largest = self.flows.iter().map(|flow| flow.packet).max().unwrap_or(1_500).max(1_500);
         6_000.0 * f64::from(largest) * 8.0 / self.rate
     }
 
-    /// Whether control loops and estimators have their time.
+    /// Whether control loops and estimators have enough time.
     fn is_long(&self) -> bool {
         self.stop() > 4.0
     }
@@ -188,19 +190,19 @@ impl Case {
         self.entries().any(|entry| entry.traits.writes.is_some())
     }
 
-    /// Whether its exact division is known: not by a control loop in less than some of its periods, nor in
-    /// bytes by a round robin of packets among hosts.
+    /// Whether the exact division is known: it is not for a control loop in less than a few of its periods,
+    /// nor in bytes for a round robin of packets among hosts.
     fn is_exact(&self) -> bool {
-        // Isolated, the flows of a host have its part of the link.
+        // With isolation, the flows of a host share its part of the link.
         let hosts = if self.isolate { 3.0 } else { 1.0 };
         let turn: f64 = self.flows.iter().map(|flow| f64::from(flow.packet) * 8.0 / self.rate * hosts).sum();
         let is_controlled = self.takes("target");
-        // An AQM whose delay is shorter than a turn of all flows drops from flows within their shares.
+        // An AQM whose target is shorter than a turn of all flows drops packets of flows within their shares.
         let is_suitable = !is_controlled || (turn < 0.005 && self.is_long());
         self.shares() == Shares::Given && is_suitable && !(self.kind.name == "rr" && self.isolate)
     }
 
-    /// The errors; none if the combination is refused.
+    /// Returns the errors; none if the combination is refused.
     fn judge(&self) -> Option<Vec<String>> {
         let text = self.text();
         let suite =
@@ -242,7 +244,7 @@ impl Case {
             let least = part * drawn.demand.min(1.0);
             let bound = match self.shares() {
                 Shares::Given if self.is_exact() && kept.is_none() => 0.95,
-                // No flow is starved. Rates of labels are estimated over 100 ms.
+                // No flow is starved. Rates in labels are estimated over 100 ms.
                 Shares::Given | Shares::Approximate if self.stop() > 1.0 || !self.has_labels() => {
                     0.01 * (1.0 - kept.map_or(0.0, |over| over * parts[1]))
                 }
@@ -276,7 +278,8 @@ fn what_is_combined_does_what_its_rule_says() {
     assert!(failed.is_empty(), "{} of {judged} with seed {seed}:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// TCP flows and one that sends less than its share over an AQM, in a FIFO or behind a scheduler that divides among flows.
+/// TCP flows and one that sends less than its share through an AQM, in a FIFO or in a scheduler that divides
+/// among flows.
 #[derive(Debug)]
 struct Delay {
     /// The words of the queue: a scheduler, or isolated hosts.
@@ -323,7 +326,7 @@ impl Delay {
         )
     }
 
-    /// The error, if there is one.
+    /// Returns the error, if there is one.
     fn judge(&self) -> Option<String> {
         let [alone, behind] = ["kind = \"fifo\"", &self.queue].map(|queue| {
             let text = self.text(queue);

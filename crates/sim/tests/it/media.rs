@@ -6,7 +6,7 @@ use apportion_testing::net::net;
 
 use crate::common::{flow, run};
 
-/// A link of `rate` with this queue and these flows, 40 s of which the first 5 do not count.
+/// A link of `rate` with this queue and these flows, for 40 s, the first 5 of which are not measured.
 fn scenario(rate: &str, queue: &str, flows: &str) -> String {
     net(&format!(
         "
@@ -98,7 +98,7 @@ fn a_call_alone_fills_most_of_its_path_and_little_of_its_queue() {
     let long = scenario("1Mbit", r#"{ kind = "fifo", limit = "200p" }"#, flows).replace("40s", "90s");
     let outcome = run(&long.replace(r#""5s""#, r#""20s""#));
     let call = heard(&outcome, "call");
-    // The draft's own figures are of this kind: 0.85 of what arrives, over and over.
+    // The draft's own figures show the same: 0.85 of the incoming rate, repeatedly.
     assert!((Rate::from_kbit(700)..Rate::from_kbit(1_000)).contains(&call.rate), "{call:?}");
     assert!(flow(&outcome, "call").delay.quantile(0.95).unwrap() < Span::from_millis(150), "{outcome:?}");
     assert!(call.lost.unwrap() < 0.02 && call.mos.unwrap() > 4.0, "{call:?}");
@@ -112,7 +112,7 @@ fn a_call_alone_has_its_rate_within_two_seconds() {
     let flows = r#"flow.call = { from = "a", to = "b", source = { kind = "call" } }"#;
     let text = scenario("10Mbit", r#"{ kind = "fifo", limit = "200p" }"#, flows);
     let call = heard(&run(&text.replace("40s", "12s").replace(r#""5s""#, r#""2s""#)), "call");
-    // 2.5 Mb/s, which growth of 5 % a second has after 43 s.
+    // 2.5 Mb/s, which a growth of 5 % per second reaches after 43 s.
     assert!(call.rate > Rate::from_kbit(2_400), "{call:?}");
 }
 

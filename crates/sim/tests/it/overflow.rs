@@ -1,11 +1,11 @@
-//! Losses of flows where a buffer is full, on whole links.
+//! Losses of flows at a full buffer, on whole links.
 
 use apportion_core::queue::DropReason;
 
 use crate::common::{dropped, link, run, throughput};
 
-/// Three minutes of 120 TCP flows over 6 Mb/s with room for half a packet of each: the smallest share of a
-/// flow, and the mean of each sixth of the flows by their numbers.
+/// Runs 120 TCP flows for three minutes over 6 Mb/s with a buffer of half a packet for each. Returns the
+/// smallest share of a flow, and the mean of each sixth of the flows by number.
 fn of_many(queue: &str) -> (f64, Vec<f64>) {
     let outcome = run(&format!(
         "
@@ -41,8 +41,8 @@ fn of_equals_none_loses_for_its_number() {
     }
 }
 
-/// FQ-PIE over a link next to a flood of `times` its rate: the 95th percentile of the time in the queue, in
-/// ms, early drops and others.
+/// Runs FQ-PIE on a link with an unresponsive flow at `times` its rate. Returns the 95th percentile of the
+/// sojourn time in ms, early drops and others.
 fn flooded(rate: f64, times: f64, keys: &str) -> (f64, u64, u64) {
     let outcome = run(&format!(
         "

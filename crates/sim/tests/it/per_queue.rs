@@ -1,4 +1,4 @@
-//! AQMs behind schedulers that divide among flows: each flow has the delay of the AQM, and its share.
+//! AQMs in schedulers that divide among flows: each flow gets the delay of the AQM, and its share.
 
 use crate::common::{flow, link, sweep, throughput};
 use apportion_core::DropReason;
@@ -6,7 +6,8 @@ use apportion_core::DropReason;
 const SCHEDULERS: [&str; 5] = ["drr", "rr", "stfq", "scfq", "wf2q_plus"];
 const AQMS: [&str; 3] = ["codel", "pie", "cobalt"];
 
-/// Four TCP flows, and a flow that sends a tenth of the link in full packets, since round robin counts those.
+/// Four TCP flows, and a flow that sends a tenth of the link in full packets, since round robin counts
+/// packets.
 fn scenario(queue: &str, mbit: u64) -> String {
     format!(
         r#"
@@ -48,7 +49,7 @@ fn an_aqm_behind_a_fair_scheduler_keeps_the_delay_that_it_keeps_behind_a_fifo() 
                 assert!(p95(at) < p95(0) * 2, "{name}: {}, FIFO {}", p95(at), p95(0));
                 let drops = &link(&outcomes[at], "bottleneck").dropped;
                 assert!(drops.get(&DropReason::Early).is_some_and(|&early| early > 20), "{name}: {drops:?}");
-                // The thin flow is within its share, so it loses nothing to speak of.
+                // The thin flow is within its share, so it loses almost nothing.
                 let share = throughput(&outcomes[at], "thin") / (mbit as f64 * 1e5);
                 assert!(share > 0.98, "{name}: {share}");
             }
@@ -68,7 +69,8 @@ fn a_flood_at_an_aqm_behind_a_fair_scheduler_costs_the_others_nothing() {
         for (at, scheduler) in (1..).zip(SCHEDULERS) {
             let (name, outcome) = (format!("{scheduler} with {aqm}"), &outcomes[at]);
             assert!(throughput(outcome, "thin") > 0.97e6, "{name}: {}", throughput(outcome, "thin"));
-            // 1.8 Mb/s are due to each of five. TCP halves windows of a few packets and leaves some of that, with COBALT most.
+            // 1.8 Mb/s are due to each of five. TCP halves windows of a few packets and leaves some of that
+            // unused, most with COBALT.
             assert!((1.7e6..3.0e6).contains(&flood(at)), "{name}: {}", flood(at));
         }
     }

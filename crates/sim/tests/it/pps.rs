@@ -1,5 +1,5 @@
-//! Probabilistic packet scheduling on whole networks: the ways in which an implementation can look right and be
-//! wrong. The scenarios are those of its paper, in `papers/pps`.
+//! Probabilistic packet scheduling on whole networks: the ways in which an implementation can look right and
+//! be wrong. The scenarios are those of its paper, in `papers/pps`.
 
 use std::path::Path;
 
@@ -68,8 +68,8 @@ fn shares_are_those_of_the_currencies_and_not_of_red() {
 
 #[test]
 fn the_scale_of_a_currency_inside_does_not_show_outside() {
-    // S3 issues ten times as many of its tickets; what S5 issues to (S3, S5) stays. With wide tags, because ten
-    // times as many tickets also round more finely.
+    // S3 issues ten times as many of its tickets; the tickets that S5 issues to (S3, S5) stay. With wide
+    // tags, because ten times as many tickets also round more finely.
     let wide = ("defaults.flow.mark", r#"{ kind = "tickets", bits = 17 }"#);
     let exchange = ("defaults.link.exchange.bits", "17");
     let abc = |a: &str, b: &str| {
@@ -82,15 +82,15 @@ fn the_scale_of_a_currency_inside_does_not_show_outside() {
 
 #[test]
 fn what_a_queue_drops_does_not_move_the_rate_of_exchange() {
-    // Datagrams at 0.25 Mb/s each from A and B overload (S3, S5) at 0.4 Mb/s by a quarter: 0.8 of what arrives
-    // leaves. Tickets of packets that are dropped count as arrived, so without policing 0.8 × 900 t/s leave.
-    // Policing multiplies by T/x, which balances where x = 0.8 T · T/x: x = T √0.8 = 0.894 T. A rate of exchange
-    // that counted only what leaves would give 900 in both cases.
+    // Datagrams at 0.25 Mb/s each from A and B overload (S3, S5) at 0.4 Mb/s by a quarter: 0.8 of the
+    // arriving traffic leaves. Tickets of dropped packets count as arrived, so without policing 0.8 × 900 t/s
+    // leave. Policing multiplies by T/x, which balances where x = 0.8 T · T/x: x = T √0.8 = 0.894 T. An
+    // exchange rate that counted only departing tickets would give 900 in both cases.
     let tcp = FIG1.lines().find(|line| line.starts_with("tcp")).unwrap();
     let datagrams = FIG1.replace(tcp, r#"source = { kind = "cbr", rate = "0.25Mbit", packet = "500B" }"#);
     let fifo = r#"{ kind = "fifo", limit = "20p" }"#;
     for (bound, share) in [("1", 0.8), ("2", 0.8_f64.sqrt())] {
-        // From 100 s to 200 s: the first packets are worth much, as nothing is known of rates yet.
+        // From 100 s to 200 s: the first packets get many tickets, since rates are not known yet.
         let until = |stop| {
             let set = [
                 ("link.S3-S5.rate", "0.4Mbit"),
@@ -107,25 +107,27 @@ fn what_a_queue_drops_does_not_move_the_rate_of_exchange() {
 
 #[test]
 fn acknowledgements_that_cross_a_ticket_link_do_not_disturb_it() {
-    // Thirty flows the other way fill the reverse direction with their data and this one with their ACKs.
+    // Thirty flows in the other direction fill the reverse direction with their data and this one with their
+    // ACKs.
     let reverse = format!(
         "{ONEHOP}\n[flow.reverse]\ncount = 30\nfrom = \"r{{i}}\"\nto = \"l{{i}}\"\n\
          tcp = {{ profile = \"ns2-2000\", segment = \"500B\", window = \"20p\" }}\n\
          start = {{ between = [\"0s\", \"1s\"] }}\n"
     );
-    // A short queue the other way: behind a long one the largest flows would be held by their windows.
+    // A short queue in the other direction: with a long one the largest flows would be limited by their
+    // windows.
     let short =
         [("topology.bottleneck.back", r#"{ queue = { kind = "red", limit = "110p", max_th = "55p" } }"#)];
     let alone = slope(&outcomes(ONEHOP, &short));
     let crossed = outcomes(&reverse, &short);
-    // ACKs of 40 B take a share of the link: shares are of the rest, for data.
+    // ACKs of 40 B take part of the link: shares are of the rest, for data.
     let data: f64 = (1..=30).map(|i| mbps(&crossed, &format!("tcp.{i}"))).sum();
     let slope = slope(&crossed) * 4.65 / data;
     assert!((slope / alone - 1.0).abs() < 0.03, "{slope} against {alone}");
-    // Without tickets both slopes would be alike too, of equal flows.
+    // Without tickets both slopes would be equal too, for equal flows.
     let [first, last] = ["tcp.1", "tcp.30"].map(|flow| mbps(&crossed, flow));
     assert!((15.0..45.0).contains(&(last / first)), "{first} {last}");
-    // Nothing about an acknowledgement is a ticket: what TRED counts are the packets of the flows with tickets.
+    // An ACK carries no tickets: TRED counts only the packets of the flows with tickets.
     let crossed = statistic(&crossed, "bottleneck", "tickets_per_packet");
     let alone = statistic(&outcomes(ONEHOP, &short), "bottleneck", "tickets_per_packet");
     assert!((0.9..1.3).contains(&(crossed / alone)), "{crossed} {alone}");
@@ -143,9 +145,10 @@ fn delayed_acknowledgements_do_not_change_what_receivers_are_due() {
 
 #[test]
 fn the_filter_turns_away_rich_flows_only() {
-    // Fig. 1 with B at 0.16 Mb/s: it carries 1.56 times the tickets of the others, below K = 2, and is 16 % of the
-    // packets. What is turned away are packets of any flow with a tag far above the mean. Fig. 7: limited flows
-    // carry six times and more, and are 18 % of the packets. K = 1.5 and K = 0 show what the filter does.
+    // Fig. 1 with B at 0.16 Mb/s: it carries 1.56 times the tickets of the others, below K = 2, and is 16 %
+    // of the packets. The filter ignores packets of any flow with a tag far above the mean. Fig. 7: limited
+    // flows carry six times and more, and are 18 % of the packets. K = 1.5 and K = 0 show the effect of the
+    // filter.
     let cbr = ("flow.B.source", r#"{ kind = "cbr", rate = "0.16Mbit", packet = "500B" }"#);
     let limited = r#"{ kind = "cbr", rate = "0.03Mbit", packet = "500B" }"#;
     let unused = [("flow.A6-10.source", limited), ("flow.B6-10.source", limited)];

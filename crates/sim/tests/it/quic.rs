@@ -1,4 +1,5 @@
-//! QUIC: loss detection by transcripts of RFC 9002, and what a connection carries against what theory and TCP say.
+//! QUIC: loss detection by transcripts of RFC 9002, and the goodput of connections compared with theory and
+//! TCP.
 
 mod acknowledgments;
 mod detection;

@@ -1,4 +1,4 @@
-//! RAMP in the simulator: in the sending host, in front of the interface.
+//! RAMP in the simulator: in the sending host, before the interface.
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
@@ -19,13 +19,13 @@ fn sender(queue: &str, flows: &str) -> String {
     ))
 }
 
-/// The paper's controller: a queue is to hold 16 KiB.
+/// The paper's controller, with a target of 16 KiB per queue.
 const PAPER: &str = r#"{ kind = "ramp", preset = "paper" }"#;
 
 /// Greedy flows share one queue, as in the paper.
 const ONE_QUEUE: &str = r#"{ kind = "ramp", greedy = "fifo" }"#;
 
-/// UDP of a rate.
+/// UDP at a constant rate.
 fn steady(name: &str, rate: &str, class: &str) -> String {
     format!(
         r#"
@@ -46,7 +46,7 @@ fn a_real_rate_flow_beside_a_greedy_one_gets_what_it_needs() {
     };
     let (call, greedy) = of("real_rate");
     assert!((call / 1e6 - 1.0).abs() < 0.01 && (greedy / 1e6 - 9.0).abs() < 0.05, "{call} {greedy}");
-    // Among greedy flows at most its part of what arrives: 1 of 21, of 10 Mb/s.
+    // As a greedy flow it gets at most its part of the arrivals: 1 of 21, of 10 Mb/s.
     let (call, _) = of("greedy");
     assert!(call / 1e6 < 0.476, "{call}");
 }
@@ -141,7 +141,7 @@ fn a_tcp_flow_of_one_connection_shows_its_window_and_rtt() {
     let samples = &flow(&outcome, "bulk").tcp;
     assert_eq!((samples.len(), samples[8].window, samples[8].srtt), (200, 0.0, None));
     // 16 KiB at 1 Mb/s are 131 ms, the interface queue of 100 packets of 1400 B at 10 Mb/s 112 ms; 2 ms of
-    // wires.
+    // propagation.
     let rtt = samples[150..].iter().filter_map(|tcp| tcp.srtt).map(Span::as_secs_f64).sum::<f64>() / 50.0;
     assert!((0.23..0.26).contains(&rtt), "{rtt}");
     assert!(samples[199].window >= 11.0, "{}", samples[199].window);
@@ -173,12 +173,12 @@ fn two_overloaded_videos_are_notified_and_lower_their_quality() {
         })
     };
     let [one, two] = rate(&two_videos(true));
-    // 9.5 Mb/s are for both; their packets fit, and never wait for long.
+    // Both share 9.5 Mb/s; their packets fit, and never wait for long.
     assert!(one.1 > 0 && two.1 > 0, "{one:?} {two:?}");
     assert!(one.0 + two.0 < 9.5 && one.0 > 2.0 && two.0 > 2.0, "{one:?} {two:?}");
     assert!(one.2 < 0.21 && two.2 < 0.21, "{one:?} {two:?}");
-    // The others are notified just as often and do not react: their excess over 9.5 Mb/s waits for 200 ms and
-    // is dropped, or for seconds if patience has no end.
+    // Videos that do not adapt are notified as often and do not react: their excess over 9.5 Mb/s waits for
+    // 200 ms and is dropped, or waits for seconds without a maximum delay.
     let [one, two] = rate(&two_videos(false));
     assert!(one.0 + two.0 > 12.0 && one.1 > 10 && one.2 < 0.21 && two.2 < 0.21, "{one:?} {two:?}");
     let patient = two_videos(false).replace("\"ramp\", ", "\"ramp\", patience = \"1h\", ");
@@ -188,7 +188,7 @@ fn two_overloaded_videos_are_notified_and_lower_their_quality() {
 
 #[test]
 fn an_exception_comes_within_200_ms_of_the_overload() {
-    // From 2 s on 2 x 7 Mb/s; measured until 2.2 s and from 1.5 s.
+    // 2 x 7 Mb/s from 2 s on; measured until 2.2 s and from 1.5 s.
     let call = |name: &str| steady(name, "2Mbit", "real_rate");
     let change =
         |name: &str| format!("[[change]]\nat = \"2s\"\nset = \"flow.{name}.rate\"\nto = \"7Mbit\"\n");
@@ -207,7 +207,7 @@ fn an_exception_comes_within_200_ms_of_the_overload() {
 
 #[test]
 fn a_notification_takes_the_delay_of_the_wires() {
-    // The same queue, 300 ms of wire away from the source.
+    // A queue with 300 ms of propagation from the source.
     let text = |at: &str| {
         let call = |name: &str| steady(name, "7Mbit", "real_rate").replace("\"host\"", "\"far\"");
         let far = "[link.far]\nfrom = \"far\"\nto = \"host\"\nrate = \"100Mbit\"\ndelay = \"300ms\"\n";
@@ -216,7 +216,7 @@ fn a_notification_takes_the_delay_of_the_wires() {
     };
     let notified = |at: &str| flow(&run(&text(at)), "one").overloads;
     let first = (1..20).map(|k| k * 50).find(|k| notified(&format!("{k}ms")) > 0).unwrap();
-    // 300 ms there, some 100 to 200 ms until it is noted, 300 ms back.
+    // 300 ms there, 100 to 200 ms until it is noticed, 300 ms back.
     assert!((650..=850).contains(&first), "{first} ms");
 }
 
@@ -229,11 +229,11 @@ fn a_window_limited_tcp_is_allocated_what_its_window_carries() {
         run(&text.replace("stop = \"20s\"", "stop = \"40s\"").replace("\"5s\"", "\"20s\""))
     };
     let (fifo, ramp) = (of(r#""fifo""#), of(PAPER));
-    // 43 segments of 1460 B fit the window, 42 in pairs for each of which an acknowledgement comes: 42
-    // packets of 1500 B every 101.2 ms.
+    // 43 segments of 1460 B fit the window, 42 of them in pairs with an ACK for each: 42 packets of 1500 B
+    // every 101.2 ms.
     let whole = throughput(&fifo, "bulk") / 1e6;
     assert!((whole / (42.0 * 0.012 / 0.1012) - 1.0).abs() < 0.02, "{whole}");
-    // 16 KiB of the window wait in the queue all the time.
+    // 16 KiB of the window are always queued.
     let rest = throughput(&ramp, "bulk") / 1e6;
     let expected = whole * (1.0 - 16_384.0 / 63_000.0);
     assert!((rest / expected - 1.0).abs() < 0.05, "{rest} {expected}");
@@ -255,7 +255,7 @@ fn a_tcp_video_beside_greedy_udp_is_isolated_by_ramp_alone() {
     let fifo = r#"{ kind = "fifo", limit = "100p" }"#;
     let (alone, contended) = (goodput(&outcome(fifo, "1kbit")), goodput(&outcome(fifo, "20Mbit")));
     let ramp = outcome(r#""ramp""#, "20Mbit");
-    // The missing part after a minute, relative to the rate alone.
+    // The shortfall after a minute, relative to the rate alone.
     let lacks = |with: f64| (alone - with).abs() / alone;
     assert!(
         lacks(goodput(&ramp)) < 0.03 && lacks(contended) > 0.2,
@@ -280,7 +280,8 @@ fn behind_a_shaper_it_does_what_it_does_on_a_link_of_that_rate() {
         (rates, flow(&outcome, "wild").overloads)
     };
     let are_near = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.04);
-    // Less than there is, and more: then the greedy minimum is left, 5 % of the shaper's rate and not of the link's.
+    // Less than the capacity, and more: then the greedy minimum is left, 5 % of the shaper's rate and not of
+    // the link's.
     for (wild, due) in [("1.5Mbit", [0.5, 1.5, 2.0]), ("9Mbit", [0.5, 3.3, 0.2])] {
         let shaper = "{ kind = \"ramp\", shaper = \"token_bucket\", rate = \"4Mbit\" }";
         let (link, notified) = of("4Mbit", "\"ramp\"", wild);
@@ -295,7 +296,7 @@ fn behind_a_shaper_it_does_what_it_does_on_a_link_of_that_rate() {
 
 #[test]
 fn each_flow_waits_as_its_own_target_asks() {
-    // With the paper's controller a queue has to reach its target: 20, 90 and, at 1 Mb/s, 16 KiB or 131 ms.
+    // With the paper's controller a queue must reach its target: 20, 90 and, at 1 Mb/s, 16 KiB or 131 ms.
     let flow = |name: &str, target: &str| steady(name, "1Mbit", "real_rate") + target;
     let flows = flow("quick", "target_delay = \"20ms\"\n") + &flow("slow", "target_delay = \"90ms\"\n");
     let flows = flows + &flow("plain", "");
@@ -309,7 +310,8 @@ fn each_flow_waits_as_its_own_target_asks() {
 
 #[test]
 fn greedy_flows_beside_one_that_changes_class_are_divided() {
-    // A transfer next to a flood of five times the link; a flow that sends next to nothing changes its class 20 times a second.
+    // A transfer next to an unresponsive flow at five times the link; a flow that sends almost nothing
+    // changes its class 20 times per second.
     let share = |changes: u64| {
         let text = "
             seed = 3, stop = 15s, measure_from = 5s

@@ -21,7 +21,7 @@ fn outcomes(recognise: &str) -> Vec<Outcome> {
     SEEDS.map(|seed| run_with(&scenario, seed)).collect()
 }
 
-/// The values of the link's statistic `name` for all flows of `kind`.
+/// Returns the values of the link's statistic `name` for all flows of `kind`.
 fn numbers(outcomes: &[Outcome], kind: &str, name: &str) -> Vec<f64> {
     let of_outcome = |outcome: &Outcome| -> Vec<f64> {
         let is_meant = |at: usize| outcome.flows[at].name.split('.').next() == Some(kind);
@@ -56,7 +56,8 @@ fn behaviour_shows_what_the_protocol_field_does_not() {
     assert!(adaptive(&behaviour, "quic") >= 0.25, "{}", adaptive(&behaviour, "quic"));
     assert_eq!([adaptive(&protocol, "quic"), adaptive(&protocol, "liar")], [0.0, 1.0]);
 
-    // Liars are caught in their first exam: after 3 s of patience, 3 s of it, and the start of up to 1 s.
+    // Flows that only claim to be adaptive are detected in their first test: after 3 s of patience, 3 s of
+    // test, and the start of up to 1 s.
     let caught = numbers(&behaviour, "liar", "recognised_at_s");
     assert_eq!(caught.len(), 2 * behaviour.len());
     assert!(caught.iter().all(|&at| at <= 8.0), "{caught:?}");
@@ -69,7 +70,7 @@ fn behaviour_shows_what_the_protocol_field_does_not() {
         flows.iter().map(|flow| mbps(outcomes, flow)).sum()
     };
     assert!(tcp(&behaviour) > 1.1 * tcp(&protocol), "{} and {}", tcp(&behaviour), tcp(&protocol));
-    // All that testing costs the link.
+    // The total cost of testing for the link.
     let used = |outcome: &Outcome| link(outcome, "narrow").utilisation;
     assert!(behaviour.iter().map(used).all(|used| used > 0.98));
 }

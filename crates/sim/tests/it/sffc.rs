@@ -1,4 +1,4 @@
-//! SF-FC over several routers: what their reports do, and how they find each other.
+//! SF-FC over several routers: the effect of their reports, and how they find each other.
 
 use apportion_runtime::outcome::Outcome;
 use apportion_testing::net::net;
@@ -26,7 +26,7 @@ fn narrow(queue: &str, more: &str) -> String {
 const SFFC: &str = r#"{ kind = "sffc" }"#;
 const SILENT: &str = r#"{ kind = "sffc", reports = false }"#;
 
-/// Throughput of all flows of a group in Mb/s.
+/// Returns the throughput of all flows of a group in Mb/s.
 fn total(outcome: &Outcome, group: &str) -> f64 {
     let flows = outcome.flows.iter().filter(|flow| flow.group == group);
     flows.map(|flow| throughput(outcome, &flow.name)).sum::<f64>() / 1e6
@@ -43,11 +43,11 @@ fn what_the_next_link_loses_is_left_to_flows_that_can_use_it() {
     let (reporting, silent) = (run(&narrow(SFFC, "")), run(&narrow(SILENT, "")));
     assert!(total(&reporting, "tcp") > 7.0, "{}", total(&reporting, "tcp"));
     assert!(total(&silent, "tcp") < 5.5, "{}", total(&silent, "tcp"));
-    // And it does not starve them.
+    // It does not starve them.
     assert!(total(&reporting, "udp") > 0.9, "{}", total(&reporting, "udp"));
     assert!(statistic(&reporting, "middle", "heard") > 100.0);
     assert_eq!(statistic(&silent, "middle", "heard"), 0.0);
-    // Reports alone, without fairness: where nothing is lost behind the link, datagrams take all of it.
+    // Reports without fairness: if nothing is lost behind the link, datagrams take all of it.
     let shared = |queue| run(&narrow(queue, "").replace("rate = \"1Mbit\"", "rate = \"10Mbit\""));
     assert!(total(&shared(SFFC), "tcp") > 3.5);
     assert!(total(&shared(r#"{ kind = "nbq" }"#), "tcp") < 0.5);
@@ -58,7 +58,7 @@ fn messages_are_packets_that_a_link_can_lose() {
     let lost = run(&narrow(SFFC, "").replace("[link.out_udp]", "back.loss = 1\n[link.out_udp]"));
     assert_eq!(statistic(&lost, "middle", "heard"), 0.0);
     assert!(statistic(&lost, "out_udp", "queries_sent") > 0.0);
-    // A report that comes is as late as its links make it.
+    // The delay of a report is that of the links it crosses.
     let slow = narrow(SFFC, "").replace("[link.out_udp]", "back.delay = \"8s\"\n[link.out_udp]");
     assert_eq!(statistic(&run(&slow), "middle", "heard"), 0.0, "after the question, the answer is too late");
 }
@@ -80,11 +80,11 @@ fn a_source_that_takes_no_part_ends_the_search() {
     let outcome = run(&narrow(SFFC, ""));
     let (asked, in_vain) = ("queries_sent", "searches_without_answer");
     assert!(statistic(&outcome, "middle", in_vain) > 0.0);
-    // Five flows, in 15 s: some questions each and then a pause.
+    // Five flows, in 15 s: a few requests each and then a pause.
     assert!(statistic(&outcome, "middle", asked) < 150.0, "{}", statistic(&outcome, "middle", asked));
 }
 
-/// Datagrams of 10 Mb/s over three hops of 10 Mb/s, each with five TCP flows, to a link of 1 Mb/s.
+/// Datagrams at 10 Mb/s over three hops of 10 Mb/s, each with five TCP flows, to a link of 1 Mb/s.
 fn chain(queue: &str, delay: &str) -> String {
     format!(
         "
@@ -99,7 +99,7 @@ fn chain(queue: &str, delay: &str) -> String {
     )
 }
 
-/// The throughput of the datagrams on the first hop, and at the sink, in Mb/s.
+/// Returns the throughput of the datagrams on the first hop, and at the sink, in Mb/s.
 fn first_and_last(outcome: &Outcome) -> [f64; 2] {
     let tcp: u64 = (1..=5).map(|i| flow(outcome, &format!("tcp.{i}")).delivered.bytes.bits()).sum();
     let first = link(outcome, "hop1").sent.bytes.bits() - tcp;
@@ -117,7 +117,7 @@ fn a_cut_travels_from_hop_to_hop() {
 
 #[test]
 fn reports_that_are_late_help_less_and_starve_no_flow() {
-    // Over 20 ms they are less than an interval late, over 200 ms four.
+    // Over 20 ms reports are less than an interval late, over 200 ms four.
     let gain = |delay| {
         let (reporting, silent) = (run(&chain(SFFC, delay)), run(&chain(SILENT, delay)));
         let [_, last] = first_and_last(&reporting);
@@ -144,7 +144,7 @@ fn datagrams_alone_share_fairly_without_messages() {
 
 #[test]
 fn intervals_may_be_shorter_than_usual() {
-    // Routers take reports as often as their queues are made to send them.
+    // Routers accept reports as often as their queues are configured to send them.
     let queue = r#"{ kind = "sffc", preset = "paper", interval = "10ms", active = "500ms" }"#;
     let outcome = run(&narrow(queue, ""));
     assert_eq!(statistic(&outcome, "middle", "refused_too_soon"), 0.0);

@@ -32,19 +32,19 @@ fn pipe(profile: &str, changes: &[(&str, &str)]) -> Pipe {
     Pipe::new(params(profile, changes), 1, RATE, DELAY)
 }
 
-/// The distinct values of the congestion window, in order.
+/// Returns the distinct values of the congestion window, in order.
 fn windows(pipe: &Pipe) -> Vec<f64> {
     let mut windows: Vec<f64> = pipe.trace.iter().map(|snapshot| snapshot.cwnd).collect();
     windows.dedup();
     windows
 }
 
-/// How often the window fell.
+/// Returns how often the window decreased.
 fn cuts(pipe: &Pipe) -> usize {
     windows(pipe).windows(2).filter(|pair| pair[1] < pair[0]).count()
 }
 
-/// Milliseconds at which a sequence number was sent.
+/// Returns the milliseconds at which a sequence number was sent.
 fn times_of(pipe: &Pipe, seq: u32) -> Vec<u64> {
     let sent = pipe.sent.iter().filter(|(_, segment)| segment.seq == seq && segment.payload > 0);
     sent.map(|(at, _)| at.as_nanos() / 1_000_000).collect()
@@ -78,7 +78,7 @@ fn one_loss_halves_the_window_once() {
             pipe.run(Time::from_secs(5));
             let stats = pipe.sender.stats();
             assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0), "{profile} {algorithm}");
-            // The receiver's window holds new data back, so RFC 6675 spends its rescue retransmission.
+            // The receive window holds new data back, so RFC 6675 uses its rescue retransmission.
             let rescue = u64::from(algorithm == "sack" && !profile.starts_with("ns2"));
             assert!((1..=1 + rescue).contains(&stats.retransmits), "{profile} {algorithm}");
             let mut thresholds: Vec<f64> = pipe.trace.iter().map(|snapshot| snapshot.ssthresh).collect();
@@ -169,7 +169,7 @@ fn a_timer_with_nothing_outstanding_collapses_the_window_but_not_the_threshold_i
     let stats = *pipe.sender.stats();
     assert_eq!((stats.timeouts, pipe.sender.cwnd(), pipe.sender.ssthresh()), (0, 1.0, 20.0));
     assert!(stats.idle_timeouts >= 1);
-    // No backoff: the next packet that is lost waits the plain timeout.
+    // No backoff: the next lost packet waits for the plain timeout.
     assert_eq!(pipe.sender.rto(), pipe.sender.rto().min(Span::from_millis(400)));
 }
 
@@ -206,7 +206,7 @@ fn reno_keeps_the_square_root_law() {
 
 #[test]
 fn a_retransmitted_segment_is_never_timed() {
-    // Ordinal 5 is lost and sent again; a sample over both would be above 200 ms on this path of 101 ms.
+    // Ordinal 5 is lost and retransmitted; a sample over both would be above 200 ms on this path of 101 ms.
     let mut pipe = pipe("rfc", &[("delayed_ack", "off"), ("min_rto", "200ms")]).losing(&[5, 6, 7, 8]);
     pipe.start(u64::MAX);
     pipe.run(Time::from_secs(3));
@@ -272,7 +272,7 @@ fn a_shut_window_is_probed_and_opens_again() {
     assert_eq!(pipe.receiver.delivered(), 20_000);
     assert!(pipe.sender.stats().window_probes >= 2);
     let cwnd = pipe.sender.cwnd();
-    // The update itself is lost: a probe must find out.
+    // The window update itself is lost: a probe must detect it.
     pipe.receiver.set_reading(true, &mut Nowhere);
     pipe.run(Time::from_secs(100));
     assert_eq!(pipe.receiver.delivered(), 100_000);
@@ -342,7 +342,7 @@ fn the_sequence_space_wraps_without_notice() {
 
 #[test]
 fn limited_transmit_saves_a_small_window_from_its_timeout() {
-    // Window of 3 segments, one lost: two duplicate ACKs, and RFC 3042's two new segments bring the third.
+    // Window of 3 segments, one lost: two duplicate ACKs, and RFC 3042's two new segments trigger the third.
     for (on, timeouts) in [("true", 0), ("false", 1)] {
         let changes = [("limited_transmit", on), ("delayed_ack", "off"), ("initial_ssthresh", "2p")];
         let mut pipe = pipe("rfc", &changes).losing(&[1]);
@@ -390,8 +390,8 @@ fn spurious_calls_change_nothing() {
 #[test]
 fn a_connection_fits_its_memory_budget() {
     let size = size_of::<Sender>() + size_of::<Receiver>();
-    // Eight lines of the cache. With holes a scoreboard and a reassembly list come on top, 16 bytes for each range; what
-    // CUBIC and RACK remember is apart, and has 24 bytes for each outstanding segment.
+    // Eight cache lines. With holes, a scoreboard and a reassembly list are added, 16 bytes per range; the
+    // state of CUBIC and RACK is separate, with 24 bytes for each outstanding segment.
     assert!(size <= 512, "{size}");
 }
 
@@ -426,8 +426,8 @@ fn duplicate_acks_let_new_segments_out_during_fast_recovery() {
     let (noticed, flight) = (pipe.sent[again].0, (again - 200) as f64);
     let until = noticed + Span::from_millis(101);
     let released = pipe.sent.iter().filter(|(at, _)| (noticed..until).contains(at)).count() - 1;
-    // All but the lost one of the flight come back as duplicates: F/2 + (F - 1) segments may fly, F do
-    // already.
+    // All segments of the flight except the lost one return as duplicates: F/2 + (F - 1) segments may be in
+    // flight, F are already.
     assert!((released as f64 - (flight / 2.0 - 1.0)).abs() <= 1.0, "{released} of {flight}");
 }
 
@@ -461,7 +461,7 @@ fn ns2_did_the_same_when_it_lost_the_same_packets() {
     assert_eq!(compared, 218);
 }
 
-/// The action of a hostile network on one packet, drawn per packet.
+/// Draws the action of a hostile network on one packet.
 fn fate(stream: &mut Stream) -> Fate {
     match stream.below(100) {
         0..=7 => Fate::Lose,
@@ -507,7 +507,8 @@ fn what_an_earlier_connection_left_means_nothing_to_the_next_one() {
 proptest! {
     #![proptest_config(cases(256))]
 
-    /// RFC 2018 section 4: the first block has the segment that came last, the others those that were reported most recently before.
+    /// RFC 2018 section 4: the first block contains the segment received last, the others were reported most
+    /// recently before.
     #[test]
     fn blocks_are_what_came_early_the_most_recent_first(order in Just((1..40_u32).collect::<Vec<_>>()).prop_shuffle()) {
         let params = params("ns2-2000", &[("algorithm", "sack"), ("delayed_ack", "off"), ("window", "100p"), ("segment", "10B")]);

@@ -1,4 +1,4 @@
-//! The simulator against results that are known without it.
+//! The simulator compared with results known from theory.
 
 use crate::common::{dropped, flow, link, run, sweep, throughput};
 
@@ -17,7 +17,7 @@ fn the_wait_of_an_m_d_1_queue_follows_pollaczek_and_khinchine() {
     ");
     let wait = link(&outcome, "server").queue_delay.mean.as_secs_f64();
     assert!((wait / 160e-6 - 1.0).abs() < 0.03, "{wait} s");
-    // Little: packets in the queue are arrivals a second times wait, 10,000 * W.
+    // Little's law: packets in the queue are the arrival rate times the wait, 10,000 * W.
     let little = link(&outcome, "server").queue_mean / (wait * 10_000.0);
     assert!((little - 1.0).abs() < 0.01, "{little}");
     assert_eq!(dropped(&link(&outcome, "server").dropped), 0);
@@ -34,15 +34,15 @@ fn the_utilisation_by_constant_bit_rate_is_exact() {
     let wire = link(&outcome, "wire");
     assert_eq!(wire.sent.packets.get(), 3_750);
     assert!((wire.utilisation - 0.3).abs() < 1e-12, "{}", wire.utilisation);
-    // No packet finds another one.
+    // No packet meets another one.
     assert_eq!((wire.queue_delay.count, wire.queue_delay.mean.as_nanos()), (3_750, 0));
 }
 
 #[test]
 fn datagrams_behind_weighted_schedulers_have_their_weights() {
     // Two flows of 10 Mb/s each over 10 Mb/s, weights 1 and w: 1/(1 + w) for the light one, 9.09 % or 0.0999
-    // % of 50,000 packets in 20 s. It may be a turn of DRR ahead or behind, three packets in 1.2 s, so that
-    // at w = 1000 it has at least 0.9 of its share; less would be starving.
+    // % of 50,000 packets in 20 s. It may be ahead or behind by a quantum of DRR, three packets in 1.2 s, so
+    // that at w = 1000 it gets at least 0.9 of its share; less would be starvation.
     for scheduler in ["stfq", "scfq", "wf2q_plus", "drr"] {
         for weight in [10.0, 1_000.0] {
             let outcome = run(&format!(
@@ -66,7 +66,7 @@ fn datagrams_behind_weighted_schedulers_have_their_weights() {
 
 #[test]
 fn drr_divides_by_weights_as_a_fluid() {
-    // 1 : 2 : 3 of 6 Mb/s. What two backlogged flows got for their weight differs by about a packet of each
+    // 1 : 2 : 3 of 6 Mb/s. The services of two backlogged flows by weight differ by about a packet of each
     // (Shreedhar and Varghese 1995, theorem 2): 16 kbit in 20 s are 0.0008 Mb/s, 0.08 % of the smallest
     // share.
     let outcome = run("
@@ -113,9 +113,9 @@ fn fq_codel_is_fair_to_a_thousand_flows_but_for_collisions() {
 
 #[test]
 fn reno_under_random_loss_follows_the_square_root_law() {
-    // Mean window sqrt(3 / (2 p)) packets with an acknowledgement for each (Mathis et al. 1997). For p =
-    // 0.01: sqrt(150) = 12.25 packets of 8000 bit in a round trip of 100 ms: 0.980 Mb/s. The link takes 0.08
-    // ms a packet and never has a queue.
+    // Mean window sqrt(3 / (2 p)) packets with an ACK for each (Mathis et al. 1997). For p = 0.01: sqrt(150)
+    // = 12.25 packets of 8000 bit in a round trip of 100 ms: 0.980 Mb/s. The link takes 0.08 ms per packet
+    // and never has a queue.
     let outcome = run("
         stop = 1010s, measure_from = 10s
         link wire: a -> b, rate = 100Mbit, delay = 50ms, loss = 1%
@@ -125,11 +125,12 @@ fn reno_under_random_loss_follows_the_square_root_law() {
     assert!((got / law - 1.0).abs() < 0.15, "{got} instead of {law}");
     let reno = flow(&outcome, "reno");
     let share = reno.lost as f64 / reno.sent.packets.get() as f64;
-    // Some 122,000 packets: the standard deviation of the share is sqrt(0.01 * 0.99 / 122000) = 0.00028.
+    // About 122,000 packets: the standard deviation of the share is sqrt(0.01 * 0.99 / 122000) = 0.00028.
     assert!((share - 0.01).abs() < 0.0012, "{share}");
 }
 
-/// Share of 10 Mb/s of a UDP flow of `rate` against twenty TCP flows, for a sweep over `queue` or `rate`.
+/// Returns the share of 10 Mb/s that a UDP flow of `rate` gets next to twenty TCP flows, for a sweep over
+/// `queue` or `rate`.
 fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
     let outcomes = sweep(&format!(
         "
@@ -146,7 +147,8 @@ fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
 #[test]
 fn an_unresponsive_flow_behind_choke_peaks_below_its_bound() {
     // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow
-    // is at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
+    // is at most 1/(e + 1) = 0.269, at slightly more than the rate of the link, and tends to 0 as it sends
+    // more.
     let queue = r#"{ kind = "choke", limit = "200p", min_th = "25p", max_th = "100p" }"#;
     let shares = unresponsive(queue, r#"["8Mbit", "10Mbit", "11Mbit", "15Mbit", "60Mbit"]"#);
     assert!(shares.iter().all(|&share| share < 0.269), "{shares:?}");
@@ -155,9 +157,9 @@ fn an_unresponsive_flow_behind_choke_peaks_below_its_bound() {
 
 #[test]
 fn an_unresponsive_flow_is_held_by_fred_and_bred_not_by_red() {
-    // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it
-    // hold W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 =
-    // 0.088.
+    // The fair share is 1/21 = 0.048. FRED limits a flow with strikes to the average per flow. BRED lets it
+    // hold W_m = 12 packets of 1 kB of a queue that the windows of the others make about 110 ms long: 12/137
+    // = 0.088.
     let queues = r#"[
         { kind = "fred", limit = "200p", min_th = "50p", max_th = "100p" },
         { kind = "bred", limit = "200p" },
@@ -172,8 +174,8 @@ fn an_unresponsive_flow_is_held_by_fred_and_bred_not_by_red() {
 
 #[test]
 fn pie_and_dualpi2_with_gains_keep_the_mean_delay_near_target() {
-    // The integral part leaves no lasting error while the windows can follow: the mean delay is the target, within a
-    // fifth for the oscillation. Without gains the delay is that of the buffer, 100 ms.
+    // The integral term leaves no steady-state error while the windows can follow: the mean delay is the
+    // target, within a fifth for the oscillation. Without gains the delay is that of the buffer, 100 ms.
     let delay = |mbit: u32, flows: u32, queue: &str| {
         let outcome = run(&format!(
             "

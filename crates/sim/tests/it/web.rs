@@ -8,7 +8,7 @@ use crate::common::{flow, run, sweep};
 
 const CONSTANT: &str = "main_size = { kind = \"constant\", size = \"1000B\" }, object_size = { kind = \"constant\", size = \"1000B\" }";
 
-/// 10 Mb/s there and back and 10 ms each way; `more` are flows and what else there is.
+/// A network of 10 Mb/s in both directions and 10 ms each way; `more` adds flows and other text.
 fn scenario(source: &str, more: &str) -> String {
     net(&format!(
         "
@@ -35,12 +35,13 @@ fn a_page_takes_as_long_as_computed_by_hand() {
     let source = format!("objects = 2, parallel = 2, request = \"250B\", think = \"5s\", {CONSTANT}");
     let outcome = run(&scenario(&source, ""));
     let all = pages(&outcome);
-    // A request of 250 B takes 200 us, SYN, SYN-ACK and acknowledgements 32 us each, a segment of 1040 B 832 us, and each 10 ms: the
-    // first main object needs 10.2 + 2 x 10.032 + 10.832 = 41.096 ms. Then its acknowledgement goes, and behind it requests for the
-    // two others. The first is answered after 10.232 ms over the open connection; behind its segment waits the SYN of the second
-    // one, until 11.064 ms: 10.032 ms for it, and 10.032 and 10.832 ms as before, are 41.96 ms.
+    // A request of 250 B takes 200 us, SYN, SYN-ACK and ACKs 32 us each, a segment of 1040 B 832 us, plus 10
+    // ms each: the first main object needs 10.2 + 2 x 10.032 + 10.832 = 41.096 ms. Then its ACK is sent,
+    // followed by requests for the two others. The first is answered after 10.232 ms over the open
+    // connection; the SYN of the second one waits behind its segment, until 11.064 ms: 10.032 ms for it, and
+    // 10.032 and 10.832 ms as before, are 41.96 ms.
     assert_eq!(all[0].took.as_nanos(), 41_096_000 + 41_960_000);
-    // Later all are open: 21.032 ms, then 10.232 ms as above, and two segments behind each other.
+    // Later all connections are open: 21.032 ms, then 10.232 ms as above, and two segments in sequence.
     for page in &all[1..] {
         assert_eq!(page.took.as_nanos(), 21_032_000 + 10_232_000 + 2 * 832_000 + 10_000_000);
         assert_eq!(page.size.get(), 3_000);
@@ -68,7 +69,8 @@ fn requests_wait_behind_what_goes_up_and_are_lost_with_it() {
         run(&scenario(&source, &upload(rate)).replace("watch = true", deep))
     };
     let alone = with_upload("1Mbit");
-    // 1000 packets of 0.8 ms wait, twice for each page, and of eleven packets that come one is dropped: at random, so that no request always comes at the same moment.
+    // 1000 packets of 0.8 ms wait, twice for each page, and one of eleven arriving packets is dropped:
+    // randomly, so that a request does not always come at the same moment.
     let behind = with_upload("11Mbit");
     assert!(median(&alone) < Span::from_millis(60), "{}", median(&alone));
     assert!(median(&behind) > Span::from_millis(1_600), "{}", median(&behind));
@@ -85,27 +87,28 @@ fn a_request_that_the_wire_loses_is_repeated() {
     assert_eq!(slow(&base), 0);
     let (slow, all) = (slow(&lossy), pages(&lossy).len());
     assert!(all > 20, "{all}");
-    // Each has two requests: 1 - 0.8² of the pages ask for something twice; σ is the root of n · 0.36 · 0.64.
+    // Each page has two requests: 1 - 0.8² of the pages send a request twice; σ is the root of n · 0.36 ·
+    // 0.64.
     let n = all as f64;
     assert!((slow as f64 - 0.36 * n).abs() < 4.0 * (0.2304 * n).sqrt(), "{slow} of {all}");
 }
 
 #[test]
 fn users_who_come_and_go_leave_nothing_behind() {
-    // 50 users at a time on average, each of whom loads about a page a second.
+    // 50 concurrent users on average, each of whom loads about a page per second.
     let source = format!(
         "objects = 4, parallel = 2, think = \"1s\", users_per_second = 10, life = \"5s\", {CONSTANT}"
     );
     let outcome = run(&scenario(&source, ""));
     let web = flow(&outcome, "web");
     let all = pages(&outcome);
-    // 600 users who load a page when they arrive, and 5 s / 1.08 s more: 600 x 5.6, σ of some 5.6 x 35.
+    // 600 users who each load a page when they arrive, and 5 s / 1.08 s more: 600 x 5.6, σ about 5.6 x 35.
     assert!((all.len() as f64 - 3_380.0).abs() < 800.0, "{}", all.len());
     assert!(all.iter().all(|page| page.size.get() == 5_000));
     // The data belong to pages, except at most one page each of users who left while they loaded.
     let extra = goodput(web) - 5_000 * all.len() as u64;
     assert!(extra < 650 * 5_000, "{extra}");
-    // No user meets what an earlier one left.
+    // No user is affected by the traffic of an earlier one.
     assert!(
         all.iter().all(|page| page.took < Span::from_millis(250)),
         "{:?}",
@@ -125,7 +128,8 @@ fn users_who_leave_are_forgotten_with_what_is_on_its_way() {
         let end = begin + text[begin..].find('\n').unwrap();
         let outcome = run(&format!("{}tcp = {tcp}{}", &text[..begin], &text[end..]));
         let web = flow(&outcome, "web");
-        // A byte that counts was sent by this user and not by the one before: no more arrives in order than the link carries.
+        // Counted bytes were sent by this user and not by the previous one: no more arrives in order than the
+        // link carries.
         assert!(goodput(web) <= web.delivered.bytes.get(), "{tcp}");
         assert!(goodput(web) > 2_000_000, "{tcp}: {}", goodput(web));
         assert!(pages(&outcome).iter().all(|page| page.took >= Span::from_millis(600)), "{tcp}");
@@ -145,8 +149,8 @@ fn the_same_seed_has_the_same_pages() {
 
 #[test]
 fn no_end_of_an_object_waits_for_acknowledgements() {
-    // Segments of 1448 B: one and a part for each object, from the second page on over open connections. Either way 10 ms; 1.2 ms for
-    // what is sent and 0.3 ms for the request.
+    // Segments of 1448 B: one and a part for each object, from the second page on over open connections. 10
+    // ms each way; 1.2 ms for the data and 0.3 ms for the request.
     let sizes = "main_size = { kind = \"constant\", size = \"2kB\" }, object_size = { kind = \"constant\", size = \"2kB\" }";
     let text = scenario(&format!("objects = 1, think = \"200ms\", {sizes}"), "");
     let begin = text.find("tcp = {").unwrap();
@@ -171,7 +175,7 @@ fn a_probe_measures_round_trips_under_load() {
         let took = probe.completions.iter().map(|done| done.took.as_secs_f64());
         took.sum::<f64>() / probe.completions.len() as f64
     };
-    // 100 B and 53 B, headers included: 20 ms, 80 and 42.4 us. An acknowledgement of 52 B may be in the way, which is held back.
+    // 100 B and 53 B, including headers: 20 ms, 80 and 42.4 us. A delayed ACK of 52 B may be ahead.
     let alone = of("fifo", "");
     assert!((0.020_122..0.020_165).contains(&alone), "{alone}");
     let bulk = "[flow.bulk]\nfrom = \"server\"\nto = \"home\"\n";
@@ -182,7 +186,8 @@ fn a_probe_measures_round_trips_under_load() {
     assert!(fair < 0.024, "{fair}");
 }
 
-/// The claim of the example: behind a FIFO pages take several times as long, behind a queue for each flow hardly longer than alone.
+/// The claim of the example: in a FIFO pages take several times as long, with a queue per flow hardly longer
+/// than alone.
 #[test]
 fn an_upload_delays_pages_behind_a_fifo_not_behind_flow_queues() {
     let text = include_str!("../../../../scenarios/web.toml");

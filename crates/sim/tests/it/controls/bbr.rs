@@ -13,12 +13,12 @@ fn fifo(rate: u64, rtt_ms: u64, limit: u64) -> String {
     )
 }
 
-/// Packets of 1500 bytes that the path holds.
+/// Returns the number of 1500-byte packets in the bandwidth-delay product.
 fn bdp(rate: u64, rtt_ms: u64) -> f64 {
     (rate * rtt_ms) as f64 / 12.0
 }
 
-/// How often a flow empties the path, which leaves four segments of its window.
+/// Returns how often a flow drains the path, which reduces its window to four segments.
 fn dips(windows: &[f64]) -> usize {
     windows.windows(2).filter(|pair| pair[0] > 4.0 && pair[1] == 4.0).count()
 }
@@ -29,11 +29,12 @@ fn one_flow_fills_the_link_and_leaves_the_queue_nearly_empty() {
     for (rate, rtt, quantum) in [(10, 40, 2.0), (50, 20, 4.0), (100, 80, 8.0)] {
         let outcome = run(&fifo(rate, rtt, 5_000), 5, 45, &flows("b", TCP));
         let (wire, windows) = (link(&outcome, "wire"), windows(&outcome, "b", 5));
-        // One of eight phases adds a quarter of the path, and the one after it takes that away.
+        // One of eight phases adds a quarter of the BDP, and the next one removes it.
         let most = 3.0 * quantum + bdp(rate, rtt) / 16.0 + 1.0;
         let place = format!("{rate} Mb/s, {rtt} ms: {} of {most} packets", wire.queue_mean);
         assert!(wire.queue_mean < most, "{place}");
-        // The path is emptied for 200 ms and a round trip when 10 s have not shown it to be empty: every 10 s at most.
+        // The path is drained for 200 ms and a round trip if it has not been empty for 10 s: every 10 s at
+        // most.
         let empty = (0.2 + 2.0 * rtt as f64 / 1e3) / 10.2;
         assert!(wire.utilisation > 1.0 - empty - 0.005, "{place}, {}", wire.utilisation);
         assert!((1..=4).contains(&dips(&windows)), "{place}, {} dips", dips(&windows));
@@ -43,12 +44,12 @@ fn one_flow_fills_the_link_and_leaves_the_queue_nearly_empty() {
 
 #[test]
 fn startup_fills_the_path_in_some_round_trips_and_what_it_queued_is_drained() {
-    // Slow start needs log2(667 / 10) = 6 round trips of 80 ms and the handshake one; three more find nothing new, and with
-    // twice the path in the queue they are up to three times as long.
+    // Slow start needs log2(667 / 10) = 6 round trips of 80 ms and the handshake one; three more show no
+    // growth of the rate, and with a queue of two BDP they are up to three times as long.
     let outcome = run(&fifo(100, 80, 5_000), 0, 5, &flows("b", TCP));
     let backlog = &link(&outcome, "wire").backlog;
     let most = *backlog.iter().max().unwrap() as f64;
-    // The window grows to 2/ln 2 of what the path holds.
+    // The window grows to 2/ln 2 of the BDP.
     assert!((1.0..2.2).contains(&(most / bdp(100, 80))), "{most}");
     let (fills, drains) =
         (backlog.iter().position(|&n| n > 0), backlog.iter().rposition(|&n| n as f64 > most / 2.0));
@@ -62,7 +63,8 @@ fn losses_that_mean_no_congestion_cost_their_own_packets_and_reno_nearly_everyth
         let seen = |tcp: &str| throughput(&run(&lossy, 10, 60, &flows("x", tcp)), "x") / 1e6;
         let (bbr, reno) = (seen(TCP), seen(RENO));
         assert!(bbr > 0.95 * rate as f64, "{bbr} Mb/s");
-        // Mathis, Semke, Mahdavi, Ott 1997: sqrt(3 / 2p) segments a round trip; Linux cuts windows to whole segments.
+        // Mathis, Semke, Mahdavi, Ott 1997: sqrt(3 / 2p) segments per round trip; Linux rounds windows down
+        // to whole segments.
         let mathis = 12.0 * (1.5_f64 / 0.01).sqrt() / rtt as f64;
         assert!((0.7..1.1).contains(&(reno / mathis)), "{reno} against {mathis} Mb/s");
     }
@@ -70,8 +72,9 @@ fn losses_that_mean_no_congestion_cost_their_own_packets_and_reno_nearly_everyth
 
 #[test]
 fn several_flows_keep_twice_the_path_in_the_network_and_meet_where_it_is_empty() {
-    // Each takes the rate that it gets for the bottleneck's, and paces ahead of it until its window holds it: 2 BDP in all
-    // (Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017, section III).
+    // Each takes the rate that it gets for the bottleneck's, and paces faster until its window limits it: 2
+    // BDP in total (Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017,
+    // section III).
     for n in [2, 5_u32] {
         let start = |i| flows(&format!("b{i}"), &format!("{TCP}\nstart = \"{}ms\"", 1 + 700 * i));
         let outcome = run(&fifo(50, 40, 5_000), 30, 90, &(0..n).map(start).collect::<String>());
@@ -85,7 +88,7 @@ fn several_flows_keep_twice_the_path_in_the_network_and_meet_where_it_is_empty()
             let share = throughput(&outcome, &format!("b{i}")) * f64::from(n) / 50e6;
             assert!((0.7..1.4).contains(&share), "{n} flows: {share}");
         }
-        // They do so together: the queue is empty then, so that all see the path as it is.
+        // The flows do so together: the queue is empty then, so that all measure the path without queueing.
         let empty = wire.backlog[3_000..].iter().filter(|&&packets| packets == 0).count();
         assert!((50..200).contains(&empty), "{empty} of 6000 samples");
     }
@@ -93,7 +96,8 @@ fn several_flows_keep_twice_the_path_in_the_network_and_meet_where_it_is_empty()
 
 #[test]
 fn paced_segments_do_not_queue() {
-    // A window of 32 segments over a round trip of 100 ms: twice that is 7.7 of 10 Mb/s. At once they would queue.
+    // A window of 32 segments over a round trip of 100 ms: twice this rate is 7.7 of 10 Mb/s. In a burst they
+    // would queue.
     let first = |pacing: bool| {
         let tcp = format!(
             "tcp = {{ profile = \"linux\", initial_window = \"32p\", hystart = false, pacing = {pacing} }}"

@@ -1,4 +1,4 @@
-//! BBR, version 3: what draft-ietf-ccwg-bbr-05 says it has over version 1.
+//! BBR version 3: the differences from version 1 that draft-ietf-ccwg-bbr-05 states.
 
 use apportion_runtime::outcome::Outcome;
 
@@ -17,7 +17,7 @@ fn path(buffer: f64) -> String {
     format!("rate = \"20Mbit\"\ndelay = \"20ms\"\nqueue = {{ kind = \"fifo\", limit = \"{limit}p\" }}")
 }
 
-/// The share of a flow's segments of 1448 bytes that were sent again, of those measured and before.
+/// Returns the share of retransmissions among a flow's segments of 1448 bytes, measured and before.
 fn lost(outcome: &Outcome, names: &[&str], stop: f64) -> f64 {
     let again: u64 = names.iter().map(|name| flow(outcome, name).retransmits.unwrap()).sum();
     let rate: f64 = names.iter().map(|name| throughput(outcome, name)).sum();
@@ -86,6 +86,6 @@ fn it_survives_an_outage_a_tiny_buffer_a_long_path_and_short_transfers() {
     let sent = throughput(&file, "b") * 60.0 / 8e6;
     let all = format!("{tiny} {far} {one} {outage} {sent}");
     assert!(tiny > 0.2 * RATE && far > 0.5 * RATE && outage > 0.8 * RATE, "{all}");
-    // A segment each round trip and what holds its ACK back.
+    // A segment per round trip, plus the time for which its ACK is held back.
     assert!(one > 100e3 && (1.0..1.1).contains(&sent), "{all}");
 }

@@ -1,9 +1,9 @@
-//! DCTCP: the steady state of Alizadeh et al. 2010, section 3.3, for flows that saw their teeth together.
+//! DCTCP: the steady state of Alizadeh et al. 2010, section 3.3, for flows with synchronized sawtooths.
 
 use super::{flows, run, windows};
 use crate::common::{flow, link, throughput};
 
-/// A queue that marks from `k` packets on: RED whose average is the queue.
+/// Returns a queue that marks from `k` packets on: RED without averaging.
 fn step(rate: u64, rtt_ms: u64, k: u64) -> String {
     format!(
         "rate = \"{rate}Mbit\"\ndelay = \"{}us\"\nqueue = {{ kind = \"fifo\", drop = \"red\", limit = \"2000p\", ecn = true, \
@@ -13,7 +13,8 @@ fn step(rate: u64, rtt_ms: u64, k: u64) -> String {
     )
 }
 
-/// The paper's receiver marks and acknowledges packet by packet; pairs would double the number of packets at the threshold.
+/// The paper's receiver marks and acknowledges each packet; delayed ACKs would double the number of packets
+/// at the threshold.
 const TCP: &str = "tcp = { profile = \"linux\", algorithm = \"dctcp\", delayed_ack = \"off\" }";
 
 #[test]
@@ -32,10 +33,11 @@ fn the_window_of_one_flow_falls_by_a_cut_and_a_part_of_another_and_alpha_is_the_
         let marked = wire.marked as f64 / wire.sent.packets.get() as f64;
         let cut = critical * marked / 2.0;
         let place = format!("{rate} Mb/s, {rtt} ms, K {k}: {low} to {high}, marked {marked}");
-        // The peak: a packet of jitter of the integer window, and one that is sent before the first mark is known.
+        // The peak: a packet of jitter of the integer window, and one that is sent before the first mark is
+        // known.
         assert!((high - critical - 2.0).abs() < 1.5, "{place}");
         assert!((alpha(0.0)..alpha(1.0)).contains(&marked), "{place}, {} to {}", alpha(0.0), alpha(1.0));
-        // At once it was 0.75 to 1.1 of the paper's.
+        // With an immediate cut it was 0.75 to 1.1 of the paper's.
         assert!((1.25..2.0).contains(&((high - low) / cut)), "{place}, a cut of {cut}");
         assert_eq!(flow(&outcome, "d").retransmits, Some(0));
     }
@@ -43,7 +45,8 @@ fn the_window_of_one_flow_falls_by_a_cut_and_a_part_of_another_and_alpha_is_the_
 
 #[test]
 fn the_teeth_are_those_of_linux() {
-    // docs/parity.md: a socket's window goes from 46 to 44 and, a round trip later, to 42 in nearly every tooth.
+    // docs/parity.md: a socket's window goes from 46 to 44 and, a round trip later, to 42 in nearly every
+    // sawtooth.
     let queue = "rate = \"10Mbit\"\ndelay = \"20ms\"\nqueue = { kind = \"fifo\", drop = \"red\", limit = \"100p\", ecn = true, \
                  w_q = 0.5, min_th = \"9p\", max_th = \"10p\", max_p = 1.0, gentle = true, wait = false }";
     let keys = "jitter = \"100us\"\ntcp = { profile = \"linux\", algorithm = \"dctcp\" }";
@@ -76,8 +79,8 @@ fn the_queue_stays_below_its_threshold_by_half_of_the_swing_and_never_runs_empty
 
 #[test]
 fn a_coupled_queue_takes_it_for_classic_traffic_and_reno_starves_beside_it() {
-    // ECT(0): DualPI2's classic queue, and so one with Reno, whose marks are for windows that halve. At the same probability
-    // p of a mark Reno has a window of sqrt(3/2p) and DCTCP, which is marked at random, 2/p.
+    // ECT(0): DualPI2's classic queue, shared with Reno, for whose halving window its marks are meant. At the
+    // same marking probability p Reno has a window of sqrt(3/2p) and DCTCP, if marked randomly, 2/p.
     let queue = "rate = \"40Mbit\"\ndelay = \"10ms\"\nqueue = { kind = \"dualpi2\" }";
     let reno = "tcp = { profile = \"linux\", algorithm = \"sack\", ecn = true }";
     let outcome = run(queue, 10, 40, &(flows("d", TCP) + &flows("r", reno)));

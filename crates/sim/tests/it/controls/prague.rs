@@ -1,4 +1,4 @@
-//! Prague, as the sender that DualPI2 (RFC 9332) is made for.
+//! Prague, the congestion control for which DualPI2 (RFC 9332) is designed.
 
 use apportion_runtime::outcome::Outcome;
 
@@ -28,7 +28,8 @@ fn alone_it_fills_the_link_with_a_queue_below_a_millisecond() {
 
 #[test]
 fn a_train_of_paced_acks_does_not_end_slow_start() {
-    // Paced ACKs span the whole round trip on an empty link. Over 2 to 6 s the rate was 55 Mb/s where they ended it.
+    // Paced ACKs are spread over the whole round trip on an empty link. From 2 to 6 s the rate was 55 Mb/s if
+    // they ended slow start.
     for tcp in [PRAGUE, "tcp = { profile = \"linux\", algorithm = \"sack\", pacing = true }"] {
         let outcome = run(&dualpi2(1_000, 40), 2, 6, &flows("p", tcp));
         assert!(throughput(&outcome, "p") > 0.4e9, "{tcp}: {}", throughput(&outcome, "p"));
@@ -37,8 +38,8 @@ fn a_train_of_paced_acks_does_not_end_slow_start() {
 
 #[test]
 fn beside_a_classic_flow_it_gets_as_much_and_waits_a_tenth_as_long() {
-    // RFC 9332 section 2.1: with the coupling k = 2 at p' the classic flow has a window of sqrt(3/2) / p' over 40 ms and its
-    // queue, Prague one of 2 / (2 p') over 40 ms: about the same rates.
+    // RFC 9332 section 2.1: with the coupling k = 2, at p' the classic flow has a window of sqrt(3/2) / p'
+    // over 40 ms plus its queue, Prague one of 2 / (2 p') over 40 ms: about the same rates.
     for ecn in [false, true] {
         let reno = format!("tcp = {{ profile = \"linux\", algorithm = \"sack\", ecn = {ecn} }}");
         let outcome = run(&dualpi2(40, 40), 20, 80, &(flows("p", PRAGUE) + &flows("r", &reno)));
@@ -52,7 +53,7 @@ fn beside_a_classic_flow_it_gets_as_much_and_waits_a_tenth_as_long() {
 
 #[test]
 fn a_fifth_of_the_round_trip_is_not_five_times_the_rate() {
-    // 5 and 25 ms, which both count as 25.
+    // 5 and 25 ms, both of which count as 25 ms.
     let far = "[link.far]\nfrom = \"c\"\nto = \"a\"\nrate = \"1Gbit\"\ndelay = \"10ms\"\n";
     let other = flows("far", PRAGUE).replace("from = \"a\"", "from = \"c\"");
     let outcome = run(&dualpi2(40, 5), 20, 80, &(flows("near", PRAGUE) + &other + far));
@@ -62,7 +63,8 @@ fn a_fifth_of_the_round_trip_is_not_five_times_the_rate() {
 
 #[test]
 fn half_of_the_acks_lost_do_not_change_its_share_beside_a_classic_flow() {
-    // ACKs that echo single marks lose some, and give others to what lost ACKs were for: 1.2 of the throughput.
+    // Lost ACKs that echo single marks lose these marks, and other ACKs attribute marks to more packets: 1.2
+    // of the throughput.
     let with = |loss: &str| {
         let link = format!("{}\nback = {{ loss = \"{loss}\" }}", dualpi2(40, 40));
         let outcome = run(&link, 20, 80, &(flows("p", PRAGUE) + &flows("c", "tcp = \"cubic\"")));

@@ -1,4 +1,4 @@
-//! Transcripts of a receiver: when it acknowledges, and what (RFC 9000 section 13.2).
+//! Transcripts of a receiver: the times and the contents of its acknowledgments (RFC 9000 section 13.2).
 
 use apportion_core::Ecn;
 use apportion_core::units::Span;
@@ -27,7 +27,7 @@ fn a_gap_what_fills_it_and_a_mark_are_acknowledged_at_once() {
     assert_eq!(listener.hear(at(0), 0), None);
     // 1 is missing before 2.
     assert_eq!(listener.hear(at(1), 2), Some(vec![(2, 3), (0, 1)]));
-    // It is still, but not just before 3.
+    // Packet 1 is still missing, but not just before 3.
     assert_eq!(listener.hear(at(2), 3), None);
     assert_eq!(listener.receiver.delivered(), 100);
     assert_eq!(listener.hear(at(3), 1), Some(vec![(0, 4)]));
@@ -55,7 +55,7 @@ fn what_the_sender_has_heard_is_not_repeated() {
     let (gap, ranges) = listener.hear_with(at(1), 2, 0, Ecn::NotEct).unwrap();
     assert_eq!(ranges, [(2, 3), (0, 1)]);
     assert_eq!(listener.hear(at(2), 4), Some(vec![(4, 5), (2, 3), (0, 1)]));
-    // The sender had the one with 0 and 2, whose highest was 2: below that nothing need be named.
+    // The sender received the ACK with 0 and 2, whose highest was 2: ranges below that need not be repeated.
     let (_, ranges) = listener.hear_with(at(3), 6, gap.number, Ecn::NotEct).unwrap();
     assert_eq!(ranges, [(6, 7), (4, 5), (2, 3)]);
 }

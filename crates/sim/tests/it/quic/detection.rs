@@ -1,4 +1,4 @@
-//! Transcripts of a sender: what RFC 9002 takes for lost, when it probes, and what the window does.
+//! Transcripts of a sender: loss detection by RFC 9002, probe timeouts, and the window.
 
 use apportion_core::Ecn;
 use apportion_core::units::{Span, Time};
@@ -10,7 +10,7 @@ fn ms(time: Time) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Ten packets in flight, sent at once when the pacer allows: the times of sending are of no interest.
+/// Ten packets in flight, sent when the pacer allows: the times of sending are irrelevant.
 fn ten() -> Script {
     let mut script = Script::open(&[]);
     let first = script.supply(at(100), 10).len();
@@ -34,12 +34,12 @@ fn a_packet_is_lost_when_the_third_after_it_is_acknowledged_and_its_data_leave_i
     // Section 6.1.1: 2 is less than kPacketThreshold after 0.
     assert_eq!(script.ack(at(210), &[(1, 2)]), []);
     assert_eq!(script.sender.stats().lost, 0);
-    // Packet 3 is not. No new data wait: the data of 0 leave in packet 10.
+    // Packet 3 is at the threshold. No new data wait: the data of 0 leave in packet 10.
     let sent = script.ack(at(215), &[(1, 3)]);
     assert_eq!(sent, [(10, 0, 1_431)]);
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.retransmits, stats.recoveries), (1, 1, 1));
-    // Numbers continue, whatever the content.
+    // Packet numbers continue, whatever the content.
     script.ack(at(320), &[(1, 10)]);
     assert_eq!((script.supply(at(321), 1)[0].0, script.sender.in_flight()), (11, 1));
 }
@@ -64,7 +64,7 @@ fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent_if_a_later_on
     script.ack(at(196), &[(1, 1)]);
     let lost_at = script.sender.next_timer().unwrap();
     assert!((ms(lost_at) - 211.9375).abs() < 1e-3, "{lost_at}");
-    // Before it nothing happens; then the data of 0 leave in packet 2.
+    // Before the timer nothing happens; then the data of 0 leave in packet 2.
     script.sender.on_timer(at(211), &mut script.out);
     assert_eq!((script.out.data().len(), script.sender.stats().lost), (0, 0));
     assert_eq!(script.wait(lost_at), [(lost_at, 2)]);
@@ -82,7 +82,7 @@ fn without_an_acknowledgment_two_packets_leave_after_each_probe_timeout_which_do
     assert_eq!(times, [425.0, 425.0, 1_075.0, 1_075.0, 2_375.0, 2_375.0]);
     let numbers: Vec<u32> = probes.iter().map(|(_, number)| *number).collect();
     assert_eq!(numbers, [2, 3, 4, 5, 6, 7]);
-    // A probe timeout says nothing of losses, and takes nothing of the window (section 6.2).
+    // A probe timeout does not indicate loss, and does not reduce the window (section 6.2).
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.recoveries, script.sender.cwnd()), (0, 0, 10.0));
     assert_eq!((stats.probe_timeouts, stats.retransmits), (3, 6));
@@ -132,7 +132,8 @@ fn six_in_a_second(ranges: &[(u32, u32)]) -> Script {
 
 #[test]
 fn persistent_congestion_leaves_two_packets_of_the_window() {
-    // 1 to 5, which left from 0.4 to 1.2 s, are lost. The loss halved the window, which says where slow start ends.
+    // 1 to 5, which left from 0.4 to 1.2 s, are lost. The loss halved the window, which determines where slow
+    // start ends.
     let script = six_in_a_second(&[(6, 6)]);
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.persistent, stats.recoveries), (5, 1, 1));
@@ -165,20 +166,20 @@ fn a_packet_that_was_only_late_is_counted_and_not_sent_again_if_there_is_time() 
     script.ack(at(212), &[(0, 6)]);
     let stats = *script.sender.stats();
     assert_eq!((stats.lost, stats.spurious, stats.retransmits), (2, 2, 1));
-    // RFC 9002 does not give the window back.
+    // RFC 9002 does not restore the window.
     assert_eq!(script.sender.cwnd(), 5.0);
 }
 
 #[test]
 fn a_packet_that_was_only_late_opens_the_window_of_flow_control_at_once() {
-    // The receiver lets four packets be sent beyond what arrived in order.
+    // The receiver's limit allows four packets beyond the data received in order.
     let mut script = Script::open(&[("window", "5724B")]);
     let first = script.supply(at(100), 100).len();
     assert_eq!(first + script.wait(at(199)).len(), 4);
     // 0 is presumed lost: its data leave again, and new data may not.
     assert_eq!(script.ack(at(215), &[(1, 3)]), [(4, 0, 1_431)]);
     script.wait(at(240));
-    // It arrives after all, and all data sent are in order.
+    // Packet 0 arrives after all, and all data sent are in order.
     assert_eq!(script.ack(at(240), &[(0, 3)]), [(5, 5_724, 1_431)]);
     assert_eq!((script.sender.stats().spurious, script.sender.in_flight()), (1, 2));
 }
@@ -197,12 +198,14 @@ fn losses_of_one_round_trip_halve_the_window_once_and_those_of_the_next_again() 
     script.ack(at(305), &[(15, 17), (11, 13)]);
     assert_eq!((script.sender.cwnd(), script.sender.stats().lost), (10.0, 2));
     script.wait(at(399));
-    // Packets sent until the loss was found do not open it (section 7.3.2): up to 30, which recovery let out at once.
+    // Packets sent until the loss was detected do not increase it (section 7.3.2): up to 30, which recovery
+    // released at once.
     script.ack(at(399), &[(15, 29), (11, 13)]);
     script.ack(at(400), &[(15, 30), (11, 13)]);
     assert_eq!(script.sender.cwnd(), 10.0);
     script.wait(at(480));
-    // 31 was sent later: recovery is over, and the window opens by a tenth of a packet. 32 is lost: it halves again.
+    // 31 was sent later: recovery is over, and the window grows by a tenth of a packet. 32 is lost: the
+    // window is halved again.
     script.ack(at(500), &[(15, 31), (11, 13)]);
     let open = script.sender.cwnd();
     assert!((open - 10.1).abs() < 1e-9, "{open}");
@@ -212,7 +215,7 @@ fn losses_of_one_round_trip_halve_the_window_once_and_those_of_the_next_again() 
 
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
-    // Section 7.8: three packets of ten, again and again.
+    // Section 7.8: three packets of ten, repeatedly.
     let mut script = Script::open(&[]);
     for round in 0..5 {
         script.supply(at(100 + 200 * round), 3);
@@ -237,7 +240,7 @@ fn time_in_which_the_window_is_not_used_does_not_count_for_cubic() {
     script.ack(at(420), &[(1, last)]);
     let before = script.sender.cwnd();
     assert!((7.0..9.0).contains(&before), "{before}");
-    // For twenty seconds a packet a second.
+    // A packet per second for twenty seconds.
     for k in 1..=20 {
         script.supply(at(1_000 * k), 1);
         script.ack(at(1_000 * k + 100), &[(1, last + k as u32)]);
@@ -245,7 +248,7 @@ fn time_in_which_the_window_is_not_used_does_not_count_for_cubic() {
     script.supply(at(20_110), 100);
     script.wait(at(20_209));
     script.ack(at(20_230), &[(1, last + 20 + script.sender.in_flight())]);
-    // A cubic that had gone on for twenty seconds would open it by half in a round trip.
+    // A cubic function that had continued for twenty seconds would increase it by half in a round trip.
     let grown = script.sender.cwnd() - before;
     assert!(grown < 2.0, "{before} and {grown}");
 }

@@ -11,7 +11,7 @@ use apportion_sim::{Detail, Simulation};
 
 use crate::common::{flow, link, run, scenarios, throughput};
 
-/// A link from `a` to `b` with these keys, measured from 10 s to `stop`, and flows.
+/// Runs flows over a link from `a` to `b` with these keys, measured from 10 s to `stop`.
 fn over(wire: &str, stop: u64, flows: &[(&str, &str)]) -> Outcome {
     let flows: String = flows
         .iter()
@@ -39,7 +39,7 @@ fn every_congestion_control_fills_a_link_and_all_but_the_headers_are_data() {
     for algorithm in ALGORITHMS.iter().filter(|entry| entry.quic).map(|entry| entry.name) {
         let outcome = over(&wire(20, 40, "0%", 100), 60, &[("q", &format!("quic = \"{algorithm}\""))]);
         let utilisation = link(&outcome, "wire").utilisation;
-        // BBR empties the path for 200 ms every 10 s, version 3 halves it every 5 s.
+        // BBR drains the path for 200 ms every 10 s, version 3 halves the window every 5 s.
         assert!(utilisation > 0.96, "{algorithm}: {utilisation}");
         let share = goodput(&outcome, "q") / throughput(&outcome, "q");
         assert!((share / (1_431.0 / 1_500.0) - 1.0).abs() < 0.005, "{algorithm}: {share}");
@@ -50,7 +50,7 @@ fn every_congestion_control_fills_a_link_and_all_but_the_headers_are_data() {
 
 #[test]
 fn newreno_under_random_loss_follows_the_square_root_law() {
-    // Mean window sqrt(3 / (2 p)) packets with an acknowledgement for each (Mathis et al. 1997), as in `theory.rs`.
+    // Mean window sqrt(3 / (2 p)) packets with an ACK for each (Mathis et al. 1997), as in `theory.rs`.
     for (p, rtt_ms) in [(0.01, 100), (0.002, 50), (0.02, 30)] {
         let quic = "quic = { algorithm = \"newreno\", delayed_ack = \"off\" }";
         let loss = format!("{}%", 100.0 * p);
@@ -61,7 +61,7 @@ fn newreno_under_random_loss_follows_the_square_root_law() {
     }
 }
 
-/// A TCP that differs from QUIC in how it finds losses and measures, and in nothing that decides the mean window.
+/// A TCP that differs from QUIC only in loss detection and measurement, which do not affect the mean window.
 fn tcp(algorithm: &str) -> String {
     format!(
         "tcp = {{ algorithm = \"{algorithm}\", cubic = \"rfc9438\", hystart = false, pacing = true, truncate_ssthresh = false }}"
@@ -83,7 +83,7 @@ fn quic_carries_what_tcp_does_with_the_same_congestion_control() {
 
 #[test]
 fn cubic_over_quic_and_over_tcp_share_a_link() {
-    // Measured: 0.92 in the FIFO at both rates, where no theory says what; with a queue each, half each.
+    // Measured: 0.92 in the FIFO at both rates, for which there is no theory; with a queue each, half each.
     let flows = [("q", "quic = \"cubic\""), ("t", &tcp("cubic"))];
     for (mbit, rtt_ms) in [(10, 30), (50, 60)] {
         for (queue, most) in [("fifo", 1.3), ("drr", 1.01)] {
@@ -101,8 +101,9 @@ fn cubic_over_quic_and_over_tcp_share_a_link() {
 
 #[test]
 fn a_file_takes_the_handshake_and_the_round_trips_of_slow_start() {
-    // 40 packets of 100 ms: a round trip for the handshake; 10 packets, 20, and 10 of the next 40 arrive after half a round trip
-    // each time, spread over half a round trip at most, since slow start sends two windows in one.
+    // 40 packets over 100 ms: a round trip for the handshake; 10 packets, 20, and 10 of the next 40 arrive
+    // after half a round trip each time, spread over at most half a round trip, since slow start sends two
+    // windows in one.
     let file = "start = \"10s\"\nsource = { kind = \"file\", size = \"57240B\" }\nquic = \"newreno\"";
     let outcome = over(&wire(1_000, 100, "0%", 1_000), 20, &[("f", file)]);
     let completion = flow(&outcome, "f").completions[0];
@@ -136,7 +137,7 @@ fn sources_that_tcp_serves_are_served() {
 
 #[test]
 fn tickets_are_paid_by_what_is_acknowledged() {
-    // A marker at the sink needs acknowledgements, and QUIC has them.
+    // A marker at the sink requires ACKs, which QUIC has.
     let keys = "quic = \"cubic\"\nack_tickets = 100";
     let outcome = over(&wire(10, 20, "0%", 100), 30, &[("f", keys)]);
     assert!(link(&outcome, "wire").utilisation > 0.95);
@@ -164,7 +165,8 @@ impl Write for Memory {
     }
 }
 
-/// Protocol, ECN field and size of what a flow with these keys brings to a link in a second, or to the reverse direction of it.
+/// Returns protocol, ECN field and size of the packets that a flow with these keys sends over a link in a
+/// second, or over its reverse direction.
 fn captured(keys: &str, is_reverse: bool) -> Vec<(u8, u8, u32)> {
     let text = format!(
         "seed = 1\nstop = \"1s\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\n\
@@ -205,7 +207,7 @@ fn captures_show_datagrams_of_their_size_and_codepoint() {
 fn requests_of_a_player_have_the_headers_of_its_connection() {
     let keys = "source = { kind = \"dash\", ladder = [\"2Mbit\"] }\nquic = { header = \"89B\" }";
     let packets = captured(keys, true);
-    // 360 bytes and the headers; acknowledgments are smaller, the answer of the handshake is larger.
+    // 360 bytes plus the headers; ACKs are smaller, the handshake's answer is larger.
     let requests: Vec<u32> =
         packets.iter().map(|packet| packet.2).filter(|size| (300..1_000).contains(size)).collect();
     assert!(!requests.is_empty() && requests.iter().all(|&size| size == 449), "{requests:?}");
@@ -213,16 +215,17 @@ fn requests_of_a_player_have_the_headers_of_its_connection() {
 
 #[test]
 fn over_a_link_that_reorders_fixed_thresholds_cost_most_of_the_window() {
-    // Packets leave every 0.24 ms and take up to 4 ms longer than others: many are overtaken by three. RFC 9002 takes them for lost and
-    // gives nothing back; Linux's TCP waits for as long as packets have been late, and undoes what was needless.
+    // Packets leave every 0.24 ms and take up to 4 ms longer than others: many are overtaken by three. RFC
+    // 9002 declares them lost and never undoes the reduction; Linux's TCP adapts its reordering window, and
+    // undoes unnecessary reductions.
     let wire = "rate = \"50Mbit\"\ndelay = \"20ms\"\njitter = { max = \"4ms\", reorder = true }\n\
                 queue = { kind = \"fifo\", limit = \"300p\" }";
     let one = over(wire, 60, &[("f", "quic = \"cubic\"")]);
     let other = over(wire, 60, &[("f", &tcp("cubic"))]);
     let ratio = throughput(&one, "f") / throughput(&other, "f");
     assert!(ratio < 0.2, "{ratio}");
-    // With a large packet threshold, the time threshold remains: an eighth of a round trip, more than packets
-    // are late.
+    // With a large packet threshold, the time threshold remains: an eighth of a round trip, more than the
+    // delay of reordered packets.
     let patient = over(wire, 60, &[("f", "quic = { packet_threshold = 100 }")]);
     assert!(link(&patient, "wire").utilisation > 0.99);
 }

@@ -1,4 +1,4 @@
-//! Senders and receivers whose packets a test hands over by itself.
+//! Senders and receivers whose packets a test delivers itself.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl PacketSink for Outbox {
 }
 
 impl Outbox {
-    /// The packets of data sent since the last call: number, offset and length of each.
+    /// Returns the packets of data sent since the last call: number, offset and length of each.
     pub fn data(&mut self) -> Vec<(u32, u64, u16)> {
         let all = std::mem::take(&mut self.0);
         let data = all.into_iter().filter_map(|(packet, ..)| match packet {
@@ -32,7 +32,7 @@ impl Outbox {
         data.collect()
     }
 
-    /// The acknowledgments sent since the last call, with all ranges.
+    /// Returns the ACKs sent since the last call, with all ranges.
     pub fn acks(&mut self) -> Vec<(Ack, Vec<Range>)> {
         let all = std::mem::take(&mut self.0);
         let acks = all.into_iter().filter_map(|(packet, more, ..)| match packet {
@@ -61,7 +61,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A connection that has got no answer yet.
+    /// Creates a connection that has received no answer yet.
     pub fn start(changes: &[(&str, &str)]) -> Self {
         let mut script = Self { sender: Sender::new(params(changes)), out: Outbox::default(), acks: 0 };
         script.sender.start(Time::ZERO, &mut script.out);
@@ -69,7 +69,7 @@ impl Script {
         script
     }
 
-    /// An open connection without data to send.
+    /// Creates an open connection without data to send.
     pub fn open(changes: &[(&str, &str)]) -> Self {
         let mut script = Self::start(changes);
         script.sender.on_packet(Time::ZERO + RTT, &Packet::Accept(0), &[], &mut script.out);
@@ -77,7 +77,7 @@ impl Script {
         script
     }
 
-    /// The application supplies this number of full packets.
+    /// Supplies this number of full packets of data.
     pub fn supply(&mut self, now: Time, packets: u64) -> Vec<(u32, u64, u16)> {
         self.sender.supply(now, 1_431 * packets, &mut self.out);
         self.out.data()
@@ -124,7 +124,8 @@ impl Listener {
         Self { receiver: Receiver::new(params(changes)), out: Outbox::default() }
     }
 
-    /// The packet with this number arrives, with 100 bytes in the order of numbers. Returns the ranges acknowledged, if they are.
+    /// Delivers the packet with this number, with 100 bytes in the order of numbers. Returns the ranges
+    /// acknowledged, if any.
     pub fn hear(&mut self, now: Time, number: u32) -> Option<Vec<Range>> {
         self.hear_with(now, number, 0, Ecn::NotEct).map(|(_, ranges)| ranges)
     }

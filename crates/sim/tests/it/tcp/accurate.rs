@@ -1,4 +1,4 @@
-//! Accurate ECN (RFC 9768), which Prague asks for.
+//! Accurate ECN (RFC 9768), which Prague requires.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn prague(changes: &[(&str, &str)]) -> Pipe {
     Pipe::new(params("linux", &changes), 1, RATE, DELAY)
 }
 
-/// The ECN fields of the segments with data that a pipe carries, marks apart, where they change.
+/// Returns the ECN fields of the data segments that a pipe carries, except for marks, where they change.
 fn kinds(pipe: &mut Pipe) -> Vec<Ecn> {
     pipe.start(u64::MAX);
     pipe.run(Time::from_secs(3));
@@ -54,7 +54,7 @@ fn the_field_is_the_count_of_marks_and_each_second_mark_is_acknowledged() {
         let marks = (1..=segments).filter(|&n| marked(n)).count();
         assert_eq!(usize::from(ack.flags.ace()), (5 + marks) % 8, "{segments} segments");
     }
-    // Section 3.2.2.5.1: the first of a run at once, and then each second one.
+    // Section 3.2.2.5.1: the first of a run at once, and then every second one.
     for n in [300, 302, 304, 311, 320, 331] {
         assert!(pipe.acks.iter().any(|(_, ack)| ack.ack == 2 + 1_448 * n), "segment {n}");
     }
@@ -75,7 +75,7 @@ fn a_peer_without_it_gets_what_rfc_3168_has() {
         assert_eq!(pipe.acks[0].1.flags, Flags::SYN | Flags::ACK | answer);
         let reductions = u64::from(kind == Ecn::Ect0);
         assert_eq!(pipe.sender.stats().ecn_reductions, reductions, "{changes:?}");
-        // RFC 3168 section 6.1.2: one half, said once.
+        // RFC 3168 section 6.1.2: one reduction, signalled once.
         let said = pipe.sent[1..].iter().filter(|(_, segment)| segment.flags.has(Flags::CWR)).count();
         assert_eq!(said as u64, reductions);
     }

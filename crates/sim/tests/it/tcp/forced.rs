@@ -7,12 +7,13 @@ use super::pipe::Pipe;
 
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Where in a tick ns-2's first agent boots, measured: the RTT at which its first sample goes from one tick
-/// to two. It is the same in every process because ns-2's default generator has a fixed seed.
+/// The phase within a tick at which ns-2's first agent boots, measured as the RTT at which its first sample
+/// goes from one tick to two. It is the same in every process because ns-2's default generator has a fixed
+/// seed.
 const NS2_PHASE: f64 = 0.555_88;
 
-/// The same of a connection between two of its two-way agents, measured to within 0.0004: round trips of 60
-/// to 67 ms that cross one border of ticks or none.
+/// The phase for a connection between two of ns-2's two-way agents, measured to within 0.0004: round trips of
+/// 60 to 67 ms that cross one tick boundary or none.
 const NS2_FULL_PHASE: f64 = 0.312_86;
 
 /// One line of the case file.
@@ -42,11 +43,11 @@ pub struct Run {
     pub events: Vec<(f64, f64)>,
     pub timeouts: u64,
     pub last_cwnd: f64,
-    /// Printed: seconds, name, value.
+    /// The lines printed: seconds, name, value.
     pub lines: Vec<(f64, &'static str, f64)>,
 }
 
-/// The cases of a case file.
+/// Reads the cases of a case file.
 pub fn read_cases(text: &str) -> Result<Vec<Case>, Failure> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     lines.map(read_case).collect()
@@ -98,7 +99,7 @@ pub fn simulate(case: &Case) -> Result<Run, Failure> {
     let mut pipe = Pipe::new(params, 0, Rate::from_mbit(2), delay).losing(&case.losses);
     pipe.sender = pipe.sender.with_clock_phase(phase);
     pipe.handshake_ack = full;
-    // ns-2 ends a little later than asked, so that nothing else is due then.
+    // ns-2 ends slightly later than configured, so that nothing else is due then.
     let stop = case.stop + Span::from_micros(50);
     match case.supply {
         Supply::Endless => pipe.start(u64::MAX),

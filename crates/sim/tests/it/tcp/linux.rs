@@ -1,4 +1,5 @@
-//! The profile `linux`: losses found by time, proportional reduction, probes, quick ACKs, hybrid slow start.
+//! The profile `linux`: time-based loss detection, proportional rate reduction, probes, quick ACKs, hybrid
+//! slow start.
 
 use apportion_core::Ecn;
 use apportion_core::random::Stream;
@@ -15,7 +16,7 @@ fn pipe(changes: &[(&str, &str)]) -> Pipe {
     Pipe::new(params("linux", changes), 1, RATE, DELAY)
 }
 
-/// When `bytes` have arrived in full, in milliseconds.
+/// Returns the time at which `bytes` have arrived completely, in milliseconds.
 fn transfer(mut pipe: Pipe, bytes: u64) -> u64 {
     pipe.start(bytes);
     pipe.with_sender(Sender::close);
@@ -28,7 +29,7 @@ fn transfer(mut pipe: Pipe, bytes: u64) -> u64 {
     panic!("{bytes} bytes never arrived: {:?}", pipe.sender.stats());
 }
 
-/// Runs ten seconds and gives the sender's timeouts and losses found.
+/// Runs for ten seconds and returns the sender's timeouts and detected losses.
 fn counts(pipe: &mut Pipe) -> (u64, u64) {
     pipe.start(u64::MAX);
     pipe.run(Time::from_secs(10));
@@ -38,8 +39,8 @@ fn counts(pipe: &mut Pipe) -> (u64, u64) {
 
 #[test]
 fn the_window_doubles_from_ten_segments_with_every_round_trip() {
-    // Ten segments, then twice as many each round trip of 100 ms after the handshake: 15 kB are 11 segments and
-    // need two round trips after the handshake, half of the last one on the way.
+    // Ten segments, doubling each round trip of 100 ms after the handshake: 15 kB are 11 segments and need
+    // two round trips after the handshake, the last one only one way.
     for (bytes, least, most) in [(14_000, 150, 155), (15_000, 250, 256), (300_000, 550, 580)] {
         let took = transfer(pipe(&[]), bytes);
         assert!((least..=most).contains(&took), "{bytes} B: {took} ms");
@@ -85,9 +86,9 @@ fn a_retransmission_that_is_lost_is_sent_again_without_a_timeout() {
 
 #[test]
 fn the_last_segment_of_a_transfer_is_probed_for_before_the_timer_expires() {
-    // 20 segments: the last is lost, nothing follows that could show it. Two round trips and the wait for a
-    // delayed ACK are less than the timeout would be with its least variance only if more than one is
-    // outstanding; so lose the last two.
+    // 20 segments: if only the last were lost, no later segment would reveal the loss. Two round trips plus
+    // the wait for a delayed ACK are less than the minimum timeout only if more than one segment is
+    // outstanding; so the last two are lost.
     let mut pipe = pipe(&[]).losing(&[19, 20]);
     pipe.start(20 * 1_448);
     pipe.with_sender(Sender::close);
@@ -100,7 +101,7 @@ fn the_last_segment_of_a_transfer_is_probed_for_before_the_timer_expires() {
 #[test]
 fn the_timer_repairs_a_window_that_is_lost_whole() {
     let mut pipe = pipe(&[]);
-    // All that is sent between 1.0 and 1.6 s, probes included.
+    // Everything sent between 1.0 and 1.6 s, including probes.
     let rest: Vec<usize> = (1_000..20_000).collect();
     pipe.fate = Box::new(move |n, _| if rest.binary_search(&n).is_ok() { Fate::Lose } else { Fate::Pass });
     pipe.start(u64::MAX);
@@ -116,19 +117,20 @@ fn the_timer_repairs_a_window_that_is_lost_whole() {
 
 #[test]
 fn a_late_packet_is_not_taken_for_lost_once_reordering_was_seen() {
-    // One of a hundred segments comes 10 ms late: after the first, a quarter of a round trip is waited.
+    // One of a hundred segments arrives 10 ms late: after the first, the sender waits for a quarter of a
+    // round trip.
     let mut pipe = pipe(&[("window", "500kB")]);
     pipe.fate = Box::new(|n, _| if n % 100 == 99 { Fate::Late(Span::from_millis(10)) } else { Fate::Pass });
     let (timeouts, losses) = counts(&mut pipe);
     assert_eq!(timeouts, 0);
-    // Until reordering is seen on a segment that was sent once, some are sent again without need.
+    // Until reordering is detected on a segment that was sent once, some are retransmitted unnecessarily.
     let late = pipe.sent.len() as u64 / 100;
     assert!(late > 50 && losses <= 5, "{losses} of {late}");
 }
 
 #[test]
 fn slow_start_ends_before_the_queue_overflows() {
-    // The queue of the pipe is endless: without hybrid slow start the window grows to the receiver's.
+    // The queue of the pipe is unlimited: without hybrid slow start the window grows to the receive window.
     let largest = |hystart: &str| {
         let mut pipe = pipe(&[("hystart", hystart)]);
         pipe.start(u64::MAX);
@@ -155,7 +157,7 @@ fn a_lost_syn_costs_a_second_and_not_the_initial_window() {
     let mut pipe = pipe(&[("ecn", "true")]).losing(&[0, 1]);
     pipe.start(u64::MAX);
     pipe.run(Time::from_secs(4));
-    // Linear for the first four; the second SYN does without ECN (RFC 3168 section 6.1.1.1).
+    // Linear for the first four; the second SYN does not request ECN (RFC 3168 section 6.1.1.1).
     let syns: Vec<_> =
         pipe.sent[..3].iter().map(|(at, syn)| (at.as_nanos() / 1_000_000, syn.flags.bits())).collect();
     assert_eq!(syns, [(0, 0xC2), (1_000, 0x02), (2_000, 0x02)]);
@@ -264,7 +266,8 @@ fn a_timeout_that_only_lost_acks_caused_is_undone() {
 
 #[test]
 fn each_ack_of_a_dctcp_receiver_is_for_marked_segments_or_for_others() {
-    // RFC 8257 section 3.2: marks of five in a row, of single segments and of pairs, under ACKs of two segments.
+    // RFC 8257 section 3.2: marks of five in a row, of single segments and of pairs, with ACKs of two
+    // segments.
     let mut pipe = pipe(&[("algorithm", "dctcp"), ("quick_acks", "0")]);
     let marked = |n: usize| (300..305).contains(&n) || n == 311 || (320..322).contains(&n) || n == 331;
     pipe.fate = Box::new(move |n, _| if marked(n) { Fate::Mark } else { Fate::Pass });
@@ -281,7 +284,7 @@ fn each_ack_of_a_dctcp_receiver_is_for_marked_segments_or_for_others() {
     for (n, &echoed) in echoes.iter().enumerate() {
         assert_eq!(echoed, marked(n + 1), "segment {n}");
     }
-    // A segment that changes the state is acknowledged at once, and not with the next segment.
+    // A segment that changes the state is acknowledged at once, not with the next segment.
     for n in [300, 305, 311, 312, 320, 322, 331, 332] {
         assert!(pipe.acks.iter().any(|(_, ack)| ack.ack == 2 + 1_448 * n), "segment {n}");
     }
@@ -298,7 +301,7 @@ fn a_mark_lowers_the_window_segment_by_segment_over_a_round_trip() {
         let (window, begins) = (pipe.trace[at].cwnd, pipe.trace[at + 1]);
         let target = begins.ssthresh;
         assert!(window - target > 10.0, "{algorithm}: {window} to {target}");
-        // Data sent before are delivered in a round trip: a segment for each ACK, of which target / window
+        // Data sent before are delivered in a round trip: a segment for each ACK, target / window of which
         // are sent.
         let falls = pipe.trace[at + 1..].iter().take_while(|now| now.cwnd <= window).take(window as usize);
         for (delivered, now) in (1..).zip(falls) {
@@ -309,7 +312,7 @@ fn a_mark_lowers_the_window_segment_by_segment_over_a_round_trip() {
                 now.cwnd
             );
         }
-        // And some ms for the segments themselves.
+        // Plus a few ms for the segments themselves.
         let ends = begins.at + DELAY * 2 + Span::from_millis(10);
         let ends = pipe.trace.iter().find(|now| now.at > ends).unwrap();
         assert!((ends.cwnd - target).abs() <= 1.0, "{algorithm}: {} for {target}", ends.cwnd);
@@ -327,7 +330,7 @@ fn all_packets_of_dctcp_are_ecn_capable_and_of_others_new_data_alone() {
         let (acks, answers) = capable(pipe.answered().map(|(_, ecn)| ecn).collect());
         assert_eq!(pipe.sender.stats().timeouts, 1, "{algorithm}");
         assert!(sent > 200 && answers > 100);
-        // The SYN that was lost makes the next one do without ECN, so nothing after it is.
+        // The SYN was lost, so the next one does not request ECN, and nothing after it is ECN-capable.
         assert_eq!((data, acks), (0, 0), "{algorithm}");
         let mut pipe = super::linux::pipe(&[("algorithm", algorithm), ("ecn", "true")]).losing(&[30]);
         pipe.start(300_000);
@@ -335,7 +338,7 @@ fn all_packets_of_dctcp_are_ecn_capable_and_of_others_new_data_alone() {
         let (data, sent) = capable(pipe.carried().map(|(_, ecn)| ecn).collect());
         let (acks, answers) = capable(pipe.answered().map(|(_, ecn)| ecn).collect());
         assert_eq!(pipe.sender.stats().retransmits, 1, "{algorithm}");
-        // Without the SYN and retransmissions.
+        // Except for the SYN and retransmissions.
         assert_eq!((data, acks), if all { (sent, answers) } else { (sent - 2, 0) }, "{algorithm}");
     }
 }

@@ -1,7 +1,7 @@
-//! One sender and one receiver over a link of fixed rate and delay whose losses the test chooses.
+//! One sender and one receiver over a link of fixed rate and delay with losses that the test chooses.
 //!
-//! ns-2's link: a packet that is lost never enters the queue, the queue is endless, serialisation then
-//! propagation, and the same for ACKs the other way.
+//! As in ns-2's link, a lost packet never enters the queue, the queue is unlimited, and propagation follows
+//! serialization, in both directions.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,12 +18,12 @@ pub enum Fate {
     Pass,
     Lose,
     Mark,
-    /// Arrives so much later than its turn.
+    /// Arrives this much later than otherwise.
     Late(Span),
     Twice,
 }
 
-/// Decides about the packet with this ordinal.
+/// A function that decides the fate of the packet with this ordinal.
 pub type Judge = Box<dyn FnMut(usize, &Segment) -> Fate>;
 
 /// The state of a sender after an event.
@@ -41,14 +41,14 @@ pub struct Pipe {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
-    /// Every packet the sender offered: time and header, in order.
+    /// Every packet that the sender offered: time and header, in order.
     pub sent: Vec<(Time, Segment)>,
-    /// Every ACK the receiver sent.
+    /// Every ACK that the receiver sent.
     pub acks: Vec<(Time, Segment)>,
     pub trace: Vec<Snapshot>,
     pub fate: Judge,
     pub ack_fate: Judge,
-    /// Whether a packet of the size of an ACK goes ahead of the first data, as it ends the handshake of a
+    /// Whether a packet of the size of an ACK precedes the first data, as at the end of the handshake of a
     /// two-way TCP; it is not in `sent`.
     pub handshake_ack: bool,
     rate: Rate,
@@ -63,7 +63,7 @@ pub struct Pipe {
 pub struct Outbox(Vec<(Segment, Bytes, Ecn)>);
 
 impl Outbox {
-    /// The segments, with their sizes and ECN fields.
+    /// Returns the segments, with their sizes and ECN fields.
     pub fn take(self) -> Vec<(Segment, Bytes, Ecn)> {
         self.0
     }
@@ -104,7 +104,7 @@ impl Pipe {
         self
     }
 
-    /// Starts the connection and hands over `bytes`.
+    /// Starts the connection and writes `bytes`.
     pub fn start(&mut self, bytes: u64) {
         self.with_sender(|sender, now, out| {
             sender.supply(now, bytes, out);
@@ -112,12 +112,12 @@ impl Pipe {
         });
     }
 
-    /// Every segment that the sender's end of the link took, with the ECN field that it arrives with.
+    /// Returns every segment that entered the link at the sender, with the ECN field with which it arrives.
     pub fn carried(&self) -> impl Iterator<Item = (Segment, Ecn)> {
         self.packets.iter().filter(|(to_receiver, ..)| *to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
 
-    /// The segments of the receiver's end.
+    /// Returns the segments that the receiver sent.
     pub fn answered(&self) -> impl Iterator<Item = (Segment, Ecn)> {
         self.packets.iter().filter(|(to_receiver, ..)| !*to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
@@ -129,7 +129,7 @@ impl Pipe {
         self.offer_data(outbox);
     }
 
-    /// Runs until `stop`, or until nothing more can happen.
+    /// Runs until `stop`, or until no event is left.
     pub fn run(&mut self, stop: Time) {
         while let Some(at) = self.next_event().filter(|&at| at <= stop) {
             self.now = at;
