@@ -157,7 +157,7 @@ impl Scenario {
     }
 
     /// Returns the scenario in canonical form, as TOML: settings in place, defaults filled in, tables sorted.
-    /// It loads back to the same scenario.
+    /// The text loads back to the same scenario.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.suite.canonical

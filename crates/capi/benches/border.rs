@@ -138,7 +138,7 @@ fn c_program(this: &Path) -> PathBuf {
     program
 }
 
-/// Nanoseconds of a packet, and a sum that says what was forwarded.
+/// Returns the nanoseconds per packet, and a checksum of the packets forwarded.
 fn measure(program: &Path, words: &[&str]) -> (f64, String) {
     let output = Command::new(program).args(words).output().expect("it can be started");
     let said = String::from_utf8(output.stdout).expect("UTF-8");

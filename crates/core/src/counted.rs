@@ -1,4 +1,4 @@
-//! A wrapper that counts what goes in and out of a discipline and asserts that nothing is lost.
+//! A wrapper that counts the packets entering and leaving a discipline and asserts that nothing is lost.
 //!
 //! After every call, in packets and in bytes: received = dropped + queued + delivered. It also checks that
 //! `now` never decreases. This happens in debug builds; in release builds the wrapper costs nothing.
@@ -7,7 +7,7 @@ use crate::packet::Packet;
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::Time;
 
-/// A discipline `Q` with counts of what was received, dropped and delivered.
+/// A discipline `Q` with counts of packets received, dropped and delivered.
 #[derive(Clone, Debug)]
 pub struct Counted<Q> {
     inner: Q,

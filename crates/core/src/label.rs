@@ -21,7 +21,7 @@ const M: u32 = 12;
 /// Exponent bits of a [`Label`].
 const N: u32 = 5;
 
-/// A label as it stands in a header: 17 bits.
+/// A label as encoded in a header: 17 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 

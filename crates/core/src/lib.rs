@@ -9,23 +9,23 @@
 //! | module | holds |
 //! |---|---|
 //! | [`queue`] | the contract: [`Queue`], [`Sink`], reasons for drops |
-//! | [`packet`], [`units`], [`random`] | what disciplines know of packets; quantities; named random streams |
+//! | [`packet`], [`units`], [`random`] | packets as disciplines see them; quantities; named random streams |
 //! | [`limit`] | the size of a buffer |
 //! | [`label`] | information about a flow that its packets carry to routers, in 17 bits |
 //! | [`counted`] | a wrapper that proves conservation on every call |
-//! | [`buffer`] | one buffer = any buffer policy × any scheduler |
-//! | [`aqm`] | buffer policies: which packets are dropped or marked |
-//! | [`schedule`] | schedulers: who is served next |
+//! | [`buffer`] | the combination of any buffer policy with any scheduler |
+//! | [`aqm`] | buffer policies: the choice of packets to drop or mark |
+//! | [`schedule`] | schedulers: the order of transmission |
 //! | [`mark`] | markers that write labels at the edge; the currency exchange that rewrites them between routers |
-//! | [`control`] | what acts by the clock: shaper, blocks of control loops |
-//! | [`estimate`] | rates and minima of what arrives |
-//! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
+//! | [`control`] | controls that act by the clock: shaper, blocks of control loops |
+//! | [`estimate`] | estimators of rates and minima |
+//! | [`fairness`] | Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
 //! | [`congestion`] | the contract between a congestion control and its transport |
-//! | [`transmission`] | how long a transmitter needs for each packet |
+//! | [`transmission`] | the transmission times of packets |
 //! | [`delivery_trace`] | the opportunities of a recorded link |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
-//! | `flow_setting` | what disciplines know of a flow |
+//! | `flow_setting` | the settings of a flow that disciplines use |
 //! | `list`, `tree`, `longest`, `smallest` | queues threaded through a slice; sums and extremes of many keys |
 //! | `family` | the macro for one type of several algorithms |
 

@@ -80,7 +80,7 @@ pub enum BufferSize {
 }
 
 impl BufferSize {
-    /// The size in front of a link of `rate`.
+    /// Returns the size for a link of `rate`.
     #[must_use]
     pub fn at(self, rate: Rate) -> Limit {
         match self {
@@ -108,8 +108,7 @@ impl From<Limit> for BufferSize {
 /// A full packet of Ethernet.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
-/// The size of a buffer in front of a link: fixed, or a time of the link's rate. Default: 100 ms, at least 96
-/// kB.
+/// The size of a buffer for a link: fixed, or a time of the link's rate. Default: 100 ms, at least 96 kB.
 ///
 /// Every discipline has the same default, so that a comparison of disciplines is not one of buffer sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

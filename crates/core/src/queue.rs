@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use crate::packet::{FlowId, Packet};
 use crate::units::{Bytes, Packets, Rate, Time};
 
-/// A queue discipline in front of one link.
+/// A queue discipline for one link.
 ///
 /// - `now` never decreases from call to call.
 /// - Ownership in, ownership out: every packet given to [`enqueue`](Queue::enqueue) leaves by

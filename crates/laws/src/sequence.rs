@@ -36,7 +36,7 @@ pub enum Op {
     SetWeight {
         /// The flow.
         flow: u32,
-        /// Its new weight.
+        /// The new weight.
         weight: u8,
     },
     /// The rate of the link becomes this number of Mb/s.

@@ -55,7 +55,7 @@ fn read_traces(text: &str) -> Result<BTreeMap<String, Run>, Failure> {
     Ok(readers.into_iter().map(|(name, reader)| (name, reader.finish())).collect())
 }
 
-/// Puts together what several lines of one instant say.
+/// Combines the lines of one instant.
 struct Reader {
     run: Run,
     instants: Vec<Instant>,
@@ -111,7 +111,7 @@ impl Reader {
     }
 }
 
-/// Prints what ns-2 did, for the tests that have no ns-2 at hand.
+/// Prints ns-2's results, for the tests that run without ns-2.
 fn summarise(runs: &BTreeMap<String, Run>) -> ExitCode {
     for (name, run) in runs {
         print!("{name} {} {}", run.timeouts, run.sent.len());

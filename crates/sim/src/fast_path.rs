@@ -330,8 +330,8 @@ impl Simulation<'_> {
 
     /// The time until which the source of a way treats early acknowledgements the same; zero if never.
     ///
-    /// Its packets go to its first link, which has sent everything that was [due](Link::transmit_until)
-    /// before. So
+    /// The source's packets enter its first link, which has sent everything that was
+    /// [due](Link::transmit_until) before. So
     ///
     /// 1. the source is greedy: it acts on acknowledgements, on its timer, and when it starts and stops, and
     ///    not on writes;

@@ -1,35 +1,34 @@
 //! A deterministic packet-level simulator with its own TCP and QUIC.
 //!
-//! A [`Simulation`] runs one scenario with one seed; [`replicate()`] runs many in parallel. A run depends on
-//! its scenario and its seed alone: not on threads, not on the order of declarations, not on the build
-//! profile.
+//! A [`Simulation`] runs one scenario with one seed; [`replicate()`] runs many in parallel. A run depends
+//! only on its scenario and its seed: not on threads, the order of declarations, or the build profile.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`events`] | the event queue |
 //! | [`packet`] | packets: a handle that moves and a body that stays |
-//! | [`link`], [`wire`], `link_users` | queue and transmitter of one direction; the packets behind it; who uses it |
-//! | [`shared_state`] | what links share and write into |
+//! | [`link`], [`wire`], `link_users` | queue and transmitter of one direction; propagation; users of links |
+//! | [`shared_state`] | state that links share |
 //! | [`congestion`] | congestion controls, for both of the next two |
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
-//! | `transports` | what TCP and QUIC do alike, and QUIC connections during a run |
-//! | `outlet` | where what TCP and QUIC send becomes packets |
+//! | `transports` | common parts of TCP and QUIC, and QUIC connections during a run |
+//! | `outlet` | creation of packets from the segments of TCP and QUIC |
 //! | `pending_notices` | overload notifications on their way to sources |
 //! | `router` | routers that exchange reports about their links |
 //! | [`aggregation`] | several packets for one access to the medium |
-//! | `fast_path` | what is done before or after its time, or left out, and why no result can tell |
-//! | `prefetch` | memory that is asked for before it is needed |
-//! | `in_place` | answers of TCP in place of what came |
-//! | `hosts` | the time that hosts take for the packets that they send |
+//! | `fast_path` | steps that run early, late or not at all, and why results do not change |
+//! | `prefetch` | prefetching of memory |
+//! | `in_place` | answers of TCP that reuse the packet they answer |
+//! | `hosts` | the jitter of hosts |
 //! | `media` | players and calls |
 //! | `web`, `web_flow` | users who load web pages |
-//! | `changes` | what a scenario changes during the run |
-//! | [`build`] | a simulation from a scenario |
-//! | [`simulation`] | the loop that moves it |
-//! | [`measure`] | what is counted, and the outcome |
-//! | [`observer`] | what a program sees of a run while it goes on |
+//! | `changes` | changes of a scenario during the run |
+//! | [`build`] | construction of a simulation from a scenario |
+//! | [`simulation`] | the event loop |
+//! | [`measure`] | measurements, and the outcome |
+//! | [`observer`] | observation of a run by a program |
 //! | [`capture`] | packets of a link as a capture file |
 //! | [`replicate`](mod@replicate) | many runs over many cores |
 

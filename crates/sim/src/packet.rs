@@ -15,8 +15,8 @@ use crate::tcp::Segment;
 /// The packet as disciplines, transmitters and wires handle it: 16 bytes in two words, so that an optional
 /// packet fits two registers.
 ///
-/// It has room for one label. TCP connections of the simulator send data one way, so a packet is either data
-/// or an acknowledgement and never needs two.
+/// The handle has room for one label. TCP connections of the simulator send data one way, so a packet is
+/// either data or an ACK and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
     /// Place of the body, 28 bits; flow, 28; colour, 2; kind of label, 2; protocol, 2; 0; 1, so that it is

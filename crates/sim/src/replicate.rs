@@ -1,4 +1,4 @@
-//! Many runs over many cores. Results come back in the order of the jobs, whatever the number of threads.
+//! Many runs over many cores. Results are in the order of the jobs, for any number of threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

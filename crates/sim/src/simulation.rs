@@ -269,7 +269,7 @@ impl Simulation<'_> {
         self.shared.handed_over.clear();
     }
 
-    /// A packet arrives in front of a link.
+    /// Handles the arrival of a packet at a link.
     #[inline(always)]
     pub(crate) fn enter(&mut self, now: Time, link: u32, packet: Packet) {
         let to = &mut self.links[link as usize];

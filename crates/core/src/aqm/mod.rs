@@ -156,7 +156,7 @@ pub trait BufferPolicy<P: Packet> {
         false
     }
 
-    /// Its part that exchanges reports with other routers, if it has one.
+    /// Returns the part that exchanges reports with other routers, if any.
     fn reporter(&self) -> Option<&sffc::Sffc> {
         None
     }

@@ -21,7 +21,7 @@
 //!
 //! | hook | RACK | the classical recoveries | QUIC |
 //! |---|---|---|---|
-//! | [`on_sent`](CongestionControl::on_sent) | each segment, also again | – | each packet |
+//! | [`on_sent`](CongestionControl::on_sent) | each segment, including retransmissions | – | each packet |
 //! | [`on_feedback`](CongestionControl::on_feedback) | each ACK | – | each ACK of new packets |
 //! | [`on_ack`](CongestionControl::on_ack) | each ACK of new data outside reduction and fast recovery | the same | the same, for packets sent outside recovery |
 //! | [`on_loss`](CongestionControl::on_loss) | recovery begins | the same | the same |
@@ -30,7 +30,7 @@
 //! | [`on_mark`](CongestionControl::on_mark) | the first mark of a window | the same | the same |
 //! | [`on_timeout`](CongestionControl::on_timeout) | the retransmission timer expires | the same | persistent congestion |
 //! | [`on_recovered`](CongestionControl::on_recovered) | reduction, recovery or repair ends | – | recovery ends |
-//! | [`on_undone`](CongestionControl::on_undone) | after it, if nothing had been lost | – | – |
+//! | [`on_undone`](CongestionControl::on_undone) | after `on_recovered`, if nothing had been lost | – | – |
 //! | [`on_app_limited`](CongestionControl::on_app_limited) | no more data, and room in the window | – | the same |
 //! | [`on_restart`](CongestionControl::on_restart) | the window restarts after an idle time | the same | – |
 //! | [`observes_segments`](CongestionControl::observes_segments) | the connection begins | – | the same |

@@ -5,7 +5,7 @@
 //! | [`token_bucket`] | shaper: a sustained rate, a burst, optionally a peak rate | – |
 //! | [`low_pass`] | control block: low-pass filter | Goel, Steere, Pu, Walpole 1998 |
 //! | [`pid`] | control block: proportional, integral and derivative control | Franklin, Powell 1994 |
-//! | [`dead_time`] | control blocks: a delay, and a predictor of what is still on its way | Smith 1957 |
+//! | [`dead_time`] | control blocks: a delay, and a predictor that compensates for it | Smith 1957 |
 //!
 //! Control blocks work on signals: plain numbers, one for each sample, in the unit for which their gains are
 //! chosen. A loop is a chain of blocks; the caller that closes it knows the units.

@@ -83,7 +83,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// A flow of which only its declaration is known.
+    /// A flow for which only its declaration is known.
     #[must_use]
     pub const fn new(says_adaptive: bool) -> Self {
         Self {

@@ -8,7 +8,7 @@
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
-//! | [`answers`] | the same test, by losses that the flow has anyway | – |
+//! | [`answers`] | responsiveness to the losses that the flow has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
 
 pub mod answers;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
 //! | [`hierarchical`](mod@hierarchical) | a flow has a customer, which has a weight | Bennett, Zhang 1996 |
-//! | [`water_filling`] | one amount over demands, on the way of packets | likewise |
+//! | [`water_filling`] | one amount divided among demands, during a run | likewise |
 //! | [`ticket_shares`](mod@ticket_shares) | the weight of a flow at each link is the value of its tickets there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.

@@ -101,8 +101,8 @@ impl CurrencyExchange {
         &self.stats
     }
 
-    /// Counts a packet that arrives in front of the queue. Returns the rate of arriving tickets, if the
-    /// packet has any.
+    /// Counts a packet that arrives before the queue. Returns the rate of arriving tickets, if the packet has
+    /// any.
     #[inline]
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
         let label = packet.label(self.kind)?;

@@ -3,8 +3,8 @@
 //! | file | marker | source |
 //! |---|---|---|
 //! | [`rate_label`] | the rates of the flows that enter a CSFQ router, or a guarantee | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
-//! | [`ticket`] | tickets at a TCP source, at an edge, or on acknowledgements at a sink | Zhang et al. 2002 |
-//! | [`ticket_policer`] | keeps the tickets written to the tickets issued | the same, sections II-G and III-J |
+//! | [`ticket`] | tickets at a TCP source, at an edge, or on ACKs at a sink | Zhang et al. 2002 |
+//! | [`ticket_policer`] | limits tickets written to those issued | the same, sections II-G and III-J |
 //! | [`currency_exchange`] | trades tickets of one currency for those of the next router | the same, sections II-D to II-G |
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |

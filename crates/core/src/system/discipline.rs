@@ -63,7 +63,7 @@ pub trait Discipline<P: Packet>: Queue<P> {
     /// Reports the share and the queue of each real-rate flow, if the discipline infers requirements.
     fn shares(&self, _show: &mut dyn FnMut(FlowId, FlowShare)) {}
 
-    /// Its part that exchanges reports with other routers, if it has one.
+    /// Returns the part that exchanges reports with other routers, if any.
     fn reporter(&self) -> Option<&Sffc> {
         None
     }

@@ -278,7 +278,7 @@ struct Node {
     ls: Option<Curve>,
     ul: Option<Curve>,
     parent: u32,
-    /// Its place among its siblings.
+    /// The index among its siblings.
     place: u32,
     /// The family of its children, if it has any.
     family: u32,

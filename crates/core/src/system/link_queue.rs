@@ -140,7 +140,7 @@ impl DisciplineParams {
         }
     }
 
-    /// Its part in exchanging reports with other routers, if it has one.
+    /// Returns the parameters for exchanging reports with other routers, if any.
     const fn reporting(&self) -> Option<&SffcParams> {
         let sffc = match &self.kind {
             DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Sffc(sffc), .. }) => sffc,
@@ -202,8 +202,8 @@ impl DisciplineParams {
         self.dividing().entries().any(|entry| entry.traits.divides_set_rate)
     }
 
-    /// Its treatment of the rate labels of packets, if any: the labels that it writes, and whether packets
-    /// leave without them.
+    /// Returns the treatment of the rate labels of packets, if any: the labels that it writes, and whether
+    /// packets leave without them.
     #[must_use]
     pub fn rate_labels(&self) -> Option<(RouterRole, bool)> {
         match self.dividing() {
@@ -237,7 +237,7 @@ impl DisciplineParams {
         self.reporting().map(|sffc| sffc.interval)
     }
 
-    /// Its trust in the reports of other routers; none if it uses none.
+    /// Returns the trust in the reports of other routers; none if it uses none.
     #[must_use]
     pub fn report_trust(&self) -> Option<Trust> {
         self.reporting().map(|sffc| sffc.trust)
@@ -473,7 +473,7 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Reports exchanged with other routers.
 impl<P: Packet> LinkQueue<P> {
-    /// Its part that exchanges reports, if it has one.
+    /// Returns the part that exchanges reports, if any.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
         self.discipline().reporter()

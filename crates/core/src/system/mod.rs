@@ -4,21 +4,21 @@
 //! |---|---|---|
 //! | [`afq`] | a calendar of FIFO queues by bids in a sketch | Sharma, Liu, Atreya, Krishnamurthy 2018 |
 //! | [`aifo`] | one FIFO that admits by the quantile of a rank | Yu, Hu, Wu, Jin 2021 |
-//! | [`any`] | every discipline, one row for each: its parameters, how it is built, the tables of the catalogue | – |
+//! | [`any`] | every discipline: its parameters, its constructor, the tables of the catalogue | – |
 //! | [`cake`] | flow queueing with COBALT, hosts before flows, and a shaper | Høiland-Jørgensen, Täht, Morton 2018 |
-//! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
+//! | [`catalog`] | the register: finds disciplines by name, reads their parameters from scenarios | – |
 //! | [`cebinae`] | two queues that tax the largest flows of a full link | Yu, Sonchack, Liu 2022 |
 //! | [`custom`] | external disciplines | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and the flows of each | – |
-//! | [`classful`] | a discipline with classes: their queues, or what divides within them, and what chooses among them | – |
+//! | [`classful`] | a discipline with classes, their queues or inner disciplines, and its scheduler | – |
 //! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
 //! | [`fq`] | flow queueing with a maximum rate per flow | Dumazet 2013, tc-fq(8) |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
 //! | [`hfsc`] | a hierarchy of service curves | Stoica, Zhang, Ng 1997 |
-//! | [`htb`] | a hierarchy of token buckets, of which classes borrow | Devera 2002 |
-//! | [`isolate`] | shows hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
+//! | [`htb`] | a hierarchy of token buckets, from which classes borrow | Devera 2002 |
+//! | [`isolate`] | presents hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //! | [`sffc_fronted`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |

@@ -60,7 +60,7 @@ impl SffcFrontedParams {
     }
 }
 
-/// A discipline, and the discarder in front of it.
+/// A discipline behind the discarder of SF-FC.
 pub struct SffcFronted<P> {
     sffc: Sffc,
     inner: BoxedDiscipline<P>,

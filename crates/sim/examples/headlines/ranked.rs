@@ -20,7 +20,7 @@ use super::run::{Failure, simulate};
 /// The figures of SP-PIFO's authors have ranks below this; of `inverse` one packet in 25 has a larger one.
 const SHOWN: u64 = 100;
 
-/// Where packets wait.
+/// The queue of the packets.
 enum Place {
     Fifo(VecDeque<(SimplePacket, u64)>),
     /// Packets by rank, then by arrival. A full queue drops the largest rank.

@@ -9,17 +9,17 @@
 //! | [`reno`] | slow start and the halving of RFC 5681: Tahoe, Reno, NewReno and SACK |
 //! | [`cubic`] | the window of RFC 9438 |
 //! | [`dctcp`] | the share of marks of RFC 8257 |
-//! | [`prague`] | DCTCP whatever the round trip |
-//! | [`vegas`] | a few packets of its own in the queue |
+//! | [`prague`] | DCTCP, independent of the round-trip time |
+//! | [`vegas`] | a few own packets in the queue |
 //! | [`ledbat`] | a queueing delay at its target |
 //! | [`bbr`] | a model of the path |
-//! | [`bbr3`] | such a model that heeds losses |
-//! | [`path_model`] | what both of them learn from: an ACK with its sample |
+//! | [`bbr3`] | a model of the path with a response to losses |
+//! | [`path_model`] | the input of both models: an ACK with its sample |
 //! | [`delivery_rate`] | samples of the delivery rate |
 //! | [`pacing`] | segments at a rate |
-//! | [`hystart`] | when slow start ends without a loss |
-//! | [`control`] | the control of a connection, whichever it is |
-//! | [`window`] | the first window, and what signs of congestion leave of it |
+//! | [`hystart`] | the end of slow start without a loss |
+//! | [`control`] | the control of a connection, of any algorithm |
+//! | [`window`] | the initial window, and its reduction by congestion signals |
 
 pub mod bbr;
 pub mod bbr3;

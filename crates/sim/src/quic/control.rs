@@ -42,7 +42,7 @@ pub struct AckSummary {
     pub now: Time,
     /// Newly acknowledged packets.
     pub acked: u32,
-    /// Those of them that were sent outside recovery, in full packets.
+    /// Number of these packets that were sent outside recovery, in full packets.
     pub grown: f64,
     /// Packets found lost with it.
     pub lost: u32,

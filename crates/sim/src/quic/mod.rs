@@ -9,12 +9,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`packet`] | what packets say, their sizes, and the [`PacketSink`] that they leave by |
-//! | [`sender`] | what may be sent now, timers, the application's side |
+//! | [`packet`] | contents and sizes of packets, and the [`PacketSink`] that they leave by |
+//! | [`sender`] | transmission, timers, the interface to the application |
 //! | [`sent`] | packets by number: acknowledged, lost, or neither |
-//! | [`stream`] | what of the stream is to be sent |
-//! | [`control`] | the congestion window, and the rate of sending |
-//! | [`rtt`] | the round-trip time and what times follow from it |
+//! | [`stream`] | the parts of the stream that are to be sent |
+//! | [`control`] | the congestion window, and the pacing rate |
+//! | [`rtt`] | the round-trip time and the timeouts that follow from it |
 //! | [`receiver`] | reassembly, ACK frames, delayed acknowledgments |
 //!
 //! # Simplifications

@@ -78,7 +78,7 @@ pub struct SenderStats {
     pub ecn_reductions: u64,
     /// Packets presumed lost.
     pub lost: u64,
-    /// Those of them that arrived after all.
+    /// Number of these packets that arrived after all.
     pub spurious: u64,
     /// The number of times that persistent congestion was found.
     pub persistent: u64,

@@ -11,12 +11,12 @@
 //! | module | holds |
 //! |---|---|
 //! | [`segment`] | the header fields, and the [`SegmentSink`] they leave by |
-//! | [`sender`] | what may be sent now, timers, the application's side |
-//! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
-//! | [`accurate`] | what a receiver says of marks to a Prague sender: Accurate ECN |
-//! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
+//! | [`sender`] | transmission, timers, the interface to the application |
+//! | [`recovery`] | processing of ACKs: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
+//! | [`accurate`] | feedback of marks to a Prague sender: Accurate ECN |
+//! | [`rack`] | processing of ACKs with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
-//! | [`scoreboard`] | what the peer has reported with SACK, and RFC 6675's questions about it |
+//! | [`scoreboard`] | the peer's SACK reports, and the functions of RFC 6675 over them |
 //! | [`rtt`] | the retransmission timeout, in ticks or exact |
 //! | [`receiver`] | reassembly, ACKs, delayed ACKs, SACK blocks, the advertised window |
 //! | [`seq`] | 32-bit sequence numbers and 64-bit offsets |

@@ -35,7 +35,7 @@ impl Sent {
 pub struct Delivery {
     /// Segments newly known to have arrived.
     pub segments: u32,
-    /// Those of them below the cumulative acknowledgment.
+    /// Number of these segments below the cumulative acknowledgment.
     pub cumulative: u32,
     /// The transmission time of the first segment that was acknowledged cumulatively and sent only once.
     first_sent: Option<Time>,
@@ -367,7 +367,7 @@ impl Record {
 pub struct Losses {
     /// Transmissions newly presumed lost.
     pub segments: u32,
-    /// Those of them that were retransmissions.
+    /// Number of these transmissions that were retransmissions.
     pub again: u32,
     /// The time at which a segment that is late by now is lost.
     pub next: Option<Time>,
