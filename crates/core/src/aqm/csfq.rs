@@ -78,7 +78,8 @@ pub const CSFQ: Entry = Entry {
         limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
             and a single TCP flow leaves an eighth of the link idle. 0.74 to 0.80 of a recorded link is \
             used. A guarantee of less than a packet in `k` is not kept. Behind `isolate`, a slow flow beside \
-            a flood of its own host loses up to 45 % of its packets.",
+            a flood of its own host loses up to 45 % of its packets. With `l4s` an ECT(1) flow that ignores \
+            marks keeps up to 4/3 of its share.",
         ..Traits::NONE
     },
 };

@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry {
         goes_by: Some(GoesBy::Tickets),
         limits: "Issue at least one ticket for each packet. Packets without tickets are judged by RED alone. \
             Floods over long round trips and several hops leave single TCP flows 0.2 to 0.6 of their due, \
-            and floods in pulses half of the link idle.",
+            and floods in pulses half of the link idle. With `l4s` a flood gets 3.7 times its due.",
         ..Traits::NONE
     },
 };
