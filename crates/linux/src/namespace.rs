@@ -2,8 +2,8 @@
 //!
 //! Source: namespaces(7), network_namespaces(7), setns(2), unshare(2). A network namespace belongs to a
 //! thread, is inherited by the threads and processes that it starts, and ends with the last of them, the last
-//! file descriptor and the last socket: nothing is left behind, for whatever reason a process ends. No names
-//! are created under `/run/netns`, which would outlive the process.
+//! file descriptor and the last socket. So nothing remains, however a process ends. No names are created
+//! under `/run/netns`, which would outlive the process.
 
 mod mount;
 mod processes;

@@ -7,18 +7,18 @@
 //! ```
 //!
 //! Source: ip(7), ipv6(7) and tcp(7); RFC 1122 section 4.2 for the halves of a connection. The far namespace
-//! takes every address for its own ("AnyIP": a local route to everywhere); [`ListenerGate`] opens a listening
-//! socket there for each port that packets go to; the proxy carries bytes and datagrams between those sockets
-//! and sockets that the [`Helper`] opens in the host's namespace. The proxy thus needs no device and no rule
-//! in the host's namespace, and no rights beyond the caller's.
+//! takes every address for its own ("AnyIP": a local route to everywhere). [`ListenerGate`] opens a listening
+//! socket there for each destination port. The proxy carries bytes and datagrams between those sockets and
+//! sockets that the [`Helper`] opens in the host's namespace. The proxy thus needs no device and no rule in
+//! the host's namespace, and no rights beyond the caller's.
 //!
 //! The proxy splits each connection in two: the emulated link lies in the first, whose sender on this side is
 //! the far namespace's TCP. The proxy reads each half only as fast as the other half takes bytes, so that
 //! backpressure from the network behind reaches the TCP on the link.
 //!
-//! Limits: no ICMP (the far namespace answers itself, so `ping` measures the link alone); no protocols other
-//! than TCP and UDP; packets outside have the host's source address; a refused connection is accepted first,
-//! then reset; no ICMP errors of an unreachable port for UDP. `docs/shell-outside.md` is the page for users.
+//! Limits: only TCP and UDP cross; the far namespace answers ICMP itself, so `ping` measures the link alone.
+//! Packets outside have the host's source address. A refused connection is accepted first, then reset.
+//! Unreachable UDP ports cause no ICMP errors. `docs/shell-outside.md` is the page for users.
 //!
 //! Cost: a thread, which copies each byte twice; a table lookup for each SYN and datagram that goes up.
 

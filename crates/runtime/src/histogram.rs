@@ -5,11 +5,11 @@
 //! edge, 1/2 · 1/64 = 0.79 %.
 //!
 //! It replaces the `hdrhistogram` crate, which at two significant digits keeps 128 counters for each power of
-//! two, from its least discernible value (here 1 ns) upwards: 25 kB for a delay near 1 s, while a one-way
-//! delay spans only a few powers of two. The mean of that crate is that of the buckets, and this one is
-//! exact. Cost: a shift, an addition and one checked index for each sample, 1.7 ns measured over 10^7
-//! samples. Memory: 512 B for each power of two between the least and the greatest sample: 2 kB for delays
-//! between 50 and 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for the whole range of a [`Span`].
+//! two from its least discernible value (here 1 ns) upwards. For a delay near 1 s that is 25 kB, while a
+//! one-way delay spans only a few powers of two. That crate's mean is over buckets; this one is exact. Cost:
+//! a shift, an addition and one checked index for each sample, 1.7 ns measured over 10^7 samples. Memory:
+//! 512 B for each power of two between the least and the greatest sample: 2 kB for delays between 50 and
+//! 500 ms, 10.5 kB for 1 µs to 1 s, and 30 kB for the whole range of a [`Span`].
 
 use crate::outcome::Distribution;
 use apportion_core::units::Span;

@@ -1,11 +1,11 @@
 //! Equal-cost multi-path: which of several next hops a connection takes.
 //!
 //! A node that has several next hops of equal cost, links of a [group](crate::model::LinkGroup) or to
-//! different nodes, chooses one by a hash of the five-tuple, so that packets of a connection stay in order
-//! (RFC 2992 section 1) and connections spread at random, some hops getting more than others. Here the
-//! five-tuple of a connection is the name of its flow, its number and its destination node; the hash is over
-//! the seed, these and the node or group that chooses. The choices of connections are therefore independent
-//! and uniform; they differ between replications and between successive nodes (no polarization); and each
+//! different nodes, chooses one by a hash of the five-tuple. Packets of a connection thus stay in order (RFC
+//! 2992 section 1), and connections spread at random: some hops get more than others. Here the five-tuple of
+//! a connection is the name of its flow, its number and its destination node; the hash is over the seed,
+//! these and the node or group that chooses. The choices of connections are therefore independent and
+//! uniform; they differ between replications and between successive nodes (no polarization); and each
 //! direction of a connection chooses separately. Worse hashes are not modelled. A group counts as many times
 //! as it has members.
 //!

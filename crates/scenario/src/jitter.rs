@@ -12,9 +12,9 @@ use crate::model::{Flow, LinkId, Scenario, Setting};
 
 impl Scenario {
     /// The maximum time that the source of `flow` takes for a packet, and its sink for an acknowledgement,
-    /// over time: as set in the file, else the transmission time of a full packet, or of an acknowledgement,
-    /// over the slowest link of its path at that time; on a recorded link, at the median rate of its
-    /// opportunities. The first entry is that of the start.
+    /// over time; the first entry is the start's. The file sets it; by default it is the transmission time of
+    /// a full packet, or of an acknowledgement, over the slowest link of the path at that time. A recorded
+    /// link counts with the median rate of its opportunities.
     #[must_use]
     pub fn jitter(&self, flow: &Flow) -> [Vec<(Time, Span)>; 2] {
         if let Some(jitter) = flow.jitter {

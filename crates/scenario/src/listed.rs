@@ -1,7 +1,9 @@
-//! Derived values that differ between points, as comments for the canonical text: the buffers of queues
-//! without a fixed `limit`, and the times of hosts without `jitter`, which follow the rates of the links;
-//! sample intervals without `sample`, which follow the end of the run; and the groups of flows with several
-//! paths of equal cost, which follow the network.
+//! Derived values that differ between points, as comments for the canonical text:
+//!
+//! - the buffers of queues without a fixed `limit`, and the times of hosts without `jitter`, which follow the
+//!   rates of the links;
+//! - sample intervals without `sample`, which follow the end of the run;
+//! - the groups of flows with several paths of equal cost, which follow the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

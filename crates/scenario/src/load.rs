@@ -65,8 +65,8 @@ impl Suite {
     }
 }
 
-/// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run
-/// is the run of that seed, and mixed seeds after it, so that scenarios with seeds 1 and 2 share no
+/// The seed of replication `k` of a scenario with `seed`. The first has the seed itself, so that a single run
+/// is the run of that seed. Later ones have mixed seeds, so that scenarios with seeds 1 and 2 share no
 /// replication.
 #[must_use]
 pub fn replication_seed(seed: u64, k: u64) -> u64 {

@@ -233,8 +233,8 @@ pub struct Flow {
 pub struct Path {
     /// The first of paths of equal cost, with the first link of each [group](LinkGroup).
     pub first: Arc<[LinkId]>,
-    /// If there are several paths of equal cost, the links of all of them from where the first two part to
-    /// where the last two meet, sorted by the node that they leave; the first link of each group.
+    /// Links of all paths of equal cost, if there are several: from where the first two part to where the
+    /// last two meet, sorted by the node that they leave; of each group its first link.
     pub equal: Option<Arc<[LinkId]>>,
 }
 

@@ -1,11 +1,11 @@
 //! A process namespace around commands, so that neither they nor their children outlive the process that
-//! started them, for whatever reason it ends.
+//! started them, however it ends.
 //!
 //! Source: pid_namespaces(7). When the first process of a namespace ends, the kernel kills all others, in any
 //! group or session. The first process here only waits for the end of a pipe whose other end only the caller
 //! has: the kernel closes that when the caller ends, even by SIGKILL. Commands are the caller's own children,
-//! with the usual exit status and signals; they are numbered from 2 and see a `/proc` of their own, if the
-//! system lets one be mounted (a container that hides parts of `/proc` does not).
+//! with the usual exit status and signals. They are numbered from 2 and see their own `/proc`, if the system
+//! lets one be mounted (a container that hides parts of `/proc` does not).
 #![expect(unsafe_code, reason = "fork(2) without exec")]
 
 use std::io;

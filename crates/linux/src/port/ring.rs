@@ -74,8 +74,8 @@ impl Ring {
 
     /// Whether the kernel has stopped: since the last check frames were `missed`, no slot was read, and none
     /// is filled. The kernel takes a slot for a frame before it finds that the header before frames cannot
-    /// express its kind (a datagram of a virtual machine that is to be fragmented, SCTP), drops that frame,
-    /// and then waits for this slot for ever (`tpacket_rcv`, seen with Linux 6.18).
+    /// express its kind (a datagram of a virtual machine that is to be fragmented, SCTP). It drops that
+    /// frame, and then waits for this slot for ever (`tpacket_rcv`, seen with Linux 6.18).
     pub fn has_stopped(&mut self, missed: u64) -> bool {
         let before = self.looked_at.replace(self.slots.next());
         missed > 0 && before == self.looked_at && self.first().is_none()

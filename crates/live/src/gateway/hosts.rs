@@ -173,8 +173,8 @@ mod tests {
     }
 
     /// The share of one flow that sends as fast as the link, against a host that sends twice as fast with a
-    /// new tuple in each packet: 65536 ports, and forged sources if `forged`; or, if `answered`, 4096 ports
-    /// to the same server, which answers. Measured over 130 thousand packets of the link.
+    /// new tuple in each packet. The host uses 65536 ports, and forged sources if `forged`; if `answered`,
+    /// 4096 ports to the same server, which answers. Measured over 130 thousand packets of the link.
     fn share_against_a_flood(queue: &str, forged: bool, answered: bool) -> f64 {
         let mut bench = Bench::new(&config(queue, ""));
         let (mut counts, mut tuple) = ([0; 2], 0_u32);

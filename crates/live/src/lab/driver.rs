@@ -16,9 +16,9 @@
 //!
 //! Connections that are refused or lost are counted and named; the others continue.
 //!
-//! Cost: per connection some 250 bytes and two descriptors, three where its sink has an address of its own,
-//! besides the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
-//! end; samples and totals one for each connection.
+//! Memory: per connection some 250 bytes and two descriptors, three if its sink has its own address, besides
+//! the kernel's sockets. Cost: one system call for a read or write of up to 1 MiB, for a datagram at each
+//! end, and per connection for samples and totals.
 
 mod connection;
 mod run;

@@ -3,8 +3,8 @@
 //! The sender produces a frame every interval, in as many packets of equal size as needed, and paces them
 //! over the interval: the pacer of draft-ietf-rmcat-gcc-02, section 4, which sends at the target rate. The
 //! receiver of an adaptive call estimates the rate of the path ([`DelayControl`]) and reports it every
-//! `REPORTS`, and at once when it has fallen by more than 3 % since the last report
-//! (draft-alvestrand-rmcat-remb-03, section 3), with the share of lost packets (RFC 3550 section 6.4.1). The
+//! `REPORTS`, with the share of lost packets (RFC 3550 section 6.4.1). It reports at once when the estimate
+//! has fallen by more than 3 % since the last report (draft-alvestrand-rmcat-remb-03, section 3). The
 //! sender's rate is the smaller one of that estimate and its [own](after_loss), within the bounds of the
 //! call. At its start it [probes](Prober) for the rate of the path; the result is reported at once, and both
 //! estimates go on from there. The padding of clusters is no part of the call's rate.

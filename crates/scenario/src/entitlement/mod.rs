@@ -84,23 +84,26 @@ pub struct Phase {
 }
 
 impl Scenario {
-    /// The entitlement of each flow over the measured part of the run, in the order of flows: the mean of its
-    /// rate over time, by tickets if flows have tickets, else weighted max-min with guarantees; if flows have
-    /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors
-    /// of both.
+    /// Entitlements of the flows over the measured part of the run, in the order of flows: means of rates
+    /// over time. Rates are by tickets if flows have tickets, else weighted max-min with guarantees. If flows
+    /// have customers, rates are weighted max-min of customers and then of their flows, with guarantees of
+    /// flows as floors of both.
     ///
     /// If links that can limit flows divide among hosts, no customers are declared, and all weights are equal
-    /// or differ within some host, flows are due the max-min of hosts, of their peers with `both`, and then
-    /// of their flows by their weights. Weights that differ only between hosts mean that hosts should not
-    /// have equal shares.
+    /// or differ within some host, flows are entitled to the max-min of hosts, of their peers with `both`,
+    /// and then of their flows by their weights. Weights that differ only between hosts mean that hosts
+    /// should not have equal shares.
     ///
-    /// `None` if entitlements are undefined: flows with tickets share a network with flows without;
-    /// connections of short flows have tickets each; a flow crosses links that divide among hosts in
-    /// different ways; flows between the same two hosts cross different links that divide by `both`;
-    /// customers or hosts are limited at several links and the division does not converge; a queue has
-    /// classes of its own; flows cross groups of links, on which [each run](Scenario::hashed) distributes
-    /// them; queues charge packets of several sizes and the division does not converge. Also `None` if it
-    /// would take more than [`WORK_MAX`].
+    /// `None` if entitlements are undefined, that is if:
+    /// - flows with tickets share a network with flows without;
+    /// - connections of short flows have tickets each;
+    /// - a flow crosses links that divide among hosts in different ways;
+    /// - flows between the same two hosts cross different links that divide by `both`;
+    /// - customers or hosts are limited at several links and the division does not converge;
+    /// - a queue has its own classes;
+    /// - flows cross groups of links, on which [each run](Scenario::hashed) distributes them;
+    /// - queues charge packets of several sizes and the division does not converge;
+    /// - the computation would take more than [`WORK_MAX`].
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the path of the data, as receiver-based
     /// tickets assume; sinks that issue tickets then decide instead of the source.
@@ -120,9 +123,9 @@ impl Scenario {
         Some((0..self.flows.len()).map(|flow| due.amount(flow, from, to).over(to.since(from))).collect())
     }
 
-    /// Demands of flows over time, as far as the scenario defines them: random starts count at the middle of
-    /// their interval, finite files as greedy, all other sources have their mean rate, and replays end with
-    /// their last packet.
+    /// Demands of flows over time, if the scenario defines them. Random starts count at the middle of their
+    /// interval, finite files as greedy. All other sources have their mean rate, and replays end with their
+    /// last packet.
     #[must_use]
     pub fn expected_activity(&self) -> Vec<Vec<Phase>> {
         self.flows.iter().map(|flow| expected(flow, self.stop)).collect()

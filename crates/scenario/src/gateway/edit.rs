@@ -34,9 +34,9 @@ impl GatewayConfig {
         self.sections().into_iter().flat_map(of).collect()
     }
 
-    /// The text of this configuration with these values of keys: a rate is a string with its unit, a weight a
-    /// number, a queue the name of a discipline, a table, or the text of a table in TOML. Only the keys are
-    /// checked, and that values are TOML.
+    /// The text of this configuration with these values of keys. A rate is a string with its unit, a weight a
+    /// number. A queue is the name of a discipline, a table, or the text of a table in TOML. Only the keys
+    /// are checked, and that values are TOML.
     ///
     /// # Errors
     /// Each key that cannot be set, with the reason and how to mend it.
