@@ -14,6 +14,7 @@ mod own_congestion_control;
 #[allow(dead_code, reason = "an example")]
 #[path = "../../examples/own_congestion_control.rs"]
 mod own_control;
+mod own_crates;
 mod own_discipline;
 mod phase_check;
 mod runs;

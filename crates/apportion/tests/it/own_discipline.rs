@@ -15,21 +15,27 @@ use apportion_testing::skip;
 
 use crate::example;
 
-/// Builds the example, if it is not up to date, and runs it.
-fn run(arguments: &[&str]) -> Output {
+/// Builds the example and its dependencies, if they are not up to date. Returns cargo's output.
+pub(crate) fn build(arguments: &[&str]) -> String {
     let mut cargo = Command::new(env!("CARGO"));
     // With the features of all crates, as `cargo test --workspace` has built the dependencies.
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("RUSTC_BOOTSTRAP");
-    cargo.args(["build", "-q", "--workspace", "--example", "own_discipline"]);
+    cargo.args(["build", "-q", "--workspace", "--example", "own_discipline"]).args(arguments);
     if cfg!(feature = "bpf") {
         cargo.args(["--features", "apportion/bpf"]);
     }
     cargo.args((!cfg!(debug_assertions)).then_some("--release"));
     // A test of this crate alone has not built the dependencies of other crates: that takes minutes, in
     // processes of the same group.
-    let cargo = Running::start(cargo.process_group(0).stderr(Stdio::piped()));
+    let cargo = Running::start(cargo.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let (built, ended) = cargo.output_within(Duration::from_secs(1_200));
     assert!(ended && built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    String::from_utf8(built.stdout).unwrap()
+}
+
+/// Builds the example and runs it.
+fn run(arguments: &[&str]) -> Output {
+    build(&[]);
     // This test is in the folder `deps` next to the folder of examples.
     let program = std::env::current_exe().unwrap().with_file_name("../examples/own_discipline");
     child::output(Command::new(program).args(arguments))
