@@ -28,6 +28,8 @@ mod reloads;
 
 #[path = "gateway/service.rs"]
 mod service;
+#[path = "gateway/tutorial.rs"]
+mod tutorial;
 #[path = "gateway/viewers.rs"]
 mod viewers;
 
@@ -64,6 +66,7 @@ const CASES: &[Case] = cases! {
     reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
         packets_dropped_by_a_smaller_queue_are_reported;
     service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
+    tutorial: it_is_followed_in_namespaces_of_its_own;
 };
 /// Cases that `--ignored` runs.
 const MEASUREMENTS: &[Case] = cases! {

@@ -21,8 +21,15 @@ const REAL_TIME: &str = "APPORTION_REAL_TIME";
 pub const CASE: &str = "APPORTION_NAMESPACE_CASE";
 
 /// Debian packages whose name differs from the program's.
-const PACKAGES: [(&str, &str); 4] =
-    [("cc", "gcc"), ("nginx", "nginx-light"), ("nft", "nftables"), ("promtool", "prometheus")];
+const PACKAGES: [(&str, &str); 7] = [
+    ("cc", "gcc"),
+    ("ip", "iproute2"),
+    ("nginx", "nginx-light"),
+    ("nft", "nftables"),
+    ("ping", "iputils-ping"),
+    ("promtool", "prometheus"),
+    ("unshare", "util-linux"),
+];
 
 /// Reports that the calling test is skipped, and why: what is missing, and what to do.
 pub fn because(reason: impl Display) {

@@ -13,8 +13,9 @@ use std::thread;
 use apportion_testing::child;
 
 /// Pages that other tests follow: those with Python `python/tests/test_documents.py`, those with a crate `own_crates.rs` of
-/// crates/apportion.
-const ELSEWHERE: [&str; 4] = ["from-python", "read-results", "own-discipline", "own-congestion-control"];
+/// crates/apportion, and the gateway's `gateway/tutorial.rs`.
+const ELSEWHERE: [&str; 5] =
+    ["from-python", "read-results", "own-discipline", "own-congestion-control", "gateway"];
 
 /// A block of a page between fences: the words after the first fence, and its text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
