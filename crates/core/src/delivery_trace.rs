@@ -39,8 +39,8 @@ impl DeliveryTrace {
         Self::with_period(times, period)
     }
 
-    /// As [`new`](Self::new), with rounds of length `period`. `None` also if `period` is shorter than the
-    /// last time.
+    /// Creates a trace as [`new`](Self::new) does, with rounds of length `period`. `None` also if `period` is
+    /// shorter than the last time.
     #[must_use]
     pub fn with_period(times: Vec<Span>, period: Span) -> Option<Self> {
         let is_usable =

@@ -20,7 +20,8 @@ impl Stream {
         Self::from_hash(seed, fnv1a(name))
     }
 
-    /// As [`new`](Self::new), for a name that consists of parts, without an allocated string.
+    /// Creates a stream as [`new`](Self::new) does, for a name that consists of parts, without an allocated
+    /// string.
     #[must_use]
     pub fn named(seed: u64, name: fmt::Arguments<'_>) -> Self {
         let mut hash = Fnv1a::new();

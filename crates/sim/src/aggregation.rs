@@ -104,7 +104,7 @@ impl Aggregation {
         }
     }
 
-    /// As [`end`](Self::end), for an aggregate of one packet that bypassed the queue.
+    /// Returns the end as [`end`](Self::end) does, for an aggregate of one packet that bypassed the queue.
     pub fn end_of_one(
         &mut self,
         now: Time,

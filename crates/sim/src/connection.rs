@@ -156,7 +156,7 @@ impl<T> States<T> {
         self.states.get(place as usize)
     }
 
-    /// As [`get`](Self::get).
+    /// Returns a value as [`get`](Self::get) does, for changes.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.states.get_mut(place as usize)

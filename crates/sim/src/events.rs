@@ -192,7 +192,8 @@ impl Events {
         }
     }
 
-    /// As [`schedule`](Self::schedule), for an arrival over a link that probably precedes most other events.
+    /// Schedules as [`schedule`](Self::schedule) does, for an arrival over a link that probably precedes most
+    /// other events.
     #[inline(always)]
     pub fn schedule_next(&mut self, begun: Time, at: Time, link: u32) {
         if self.next.at == Time::MAX && at <= MAX_TIME {

@@ -191,8 +191,8 @@ impl Link {
         }
     }
 
-    /// As [`receive`](Self::receive), for a packet that [bypasses the queue](Self::can_bypass): returns it instead of
-    /// putting it on the wire.
+    /// Receives as [`receive`](Self::receive) does, for a packet that [bypasses the queue](Self::can_bypass):
+    /// returns it instead of putting it on the wire.
     #[inline(always)]
     pub fn bypass(&mut self, now: Time, packet: Packet) -> OnWire {
         (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
@@ -201,8 +201,8 @@ impl Link {
         self.on_wire(packet)
     }
 
-    /// As [`receive`](Self::receive), for the general case. Not inlined: the disciplines take more registers
-    /// than the direct path.
+    /// Receives as [`receive`](Self::receive) does, in the general case. Not inlined: the disciplines take
+    /// more registers than the direct path.
     #[inline(never)]
     fn join(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         if self.transmitter == Transmitter::Busy && self.free_at <= now {

@@ -82,11 +82,11 @@ pub fn replicate(
     replicate_with(jobs, threads, &|index, ended| (done(index), ended.map(|ended| ended.outcome)).1, cancel)
 }
 
-/// As [`replicate`], with the result of `each` for the index and the end of each job, on the thread that ran
-/// it: dropped data take no memory while others run.
+/// Runs as [`replicate`] does, with the result of `each` for the index and the end of each job, on the thread
+/// that ran it: dropped data take no memory while others run.
 ///
 /// # Errors
-/// As [`replicate`].
+/// As for [`replicate`].
 pub fn replicate_with<T: Send>(
     jobs: &[Job<'_>],
     threads: usize,

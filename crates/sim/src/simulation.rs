@@ -114,9 +114,9 @@ impl Simulation<'_> {
         self.run_with(cancel, &|_| (), &|_| false) == Ending::Whole
     }
 
-    /// As [`run`](Self::run), and calls `reached` at intervals with the simulated time. When `cancel` is set,
-    /// `cuts` decides for that time whether the run ends with the next sample and keeps its measurements; a
-    /// run without samples does not.
+    /// Runs as [`run`](Self::run) does, and calls `reached` at intervals with the simulated time. When
+    /// `cancel` is set, `cuts` decides for that time whether the run ends with the next sample and keeps its
+    /// measurements; a run without samples does not.
     pub fn run_with(
         &mut self,
         cancel: &AtomicBool,
@@ -380,7 +380,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// As [`inject`](Self::inject), if hosts take time or write into packets.
+    /// Injects as [`inject`](Self::inject) does, if hosts take time or write into packets.
     #[inline(never)]
     fn inject_later(&mut self, now: Time, connection: u32, packet: Packet) {
         let packet = self.label(now, packet);

@@ -116,7 +116,7 @@ impl Simulation<'_> {
         self.act_quic(now, index, Direction::Forward, |quic, outlet| quic.sender.on_timer(now, outlet));
     }
 
-    /// As [`act`](Self::act), for QUIC.
+    /// Acts as [`act`](Self::act) does, for QUIC.
     fn act_quic(
         &mut self,
         now: Time,

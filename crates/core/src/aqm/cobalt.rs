@@ -81,8 +81,9 @@ impl CobaltControl {
         require(self.target <= self.interval, "target", "it must not be longer than `interval`")
     }
 
-    /// As [`at`](Control::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`. A
-    /// round trip through a longer queue takes longer (Høiland-Jørgensen, Täht, Morton 2018).
+    /// Creates a control as [`at`](Control::at) does, for a tin of CAKE that has `rate`: `interval` grows by
+    /// as much as `target`. A round trip through a longer queue takes longer (Høiland-Jørgensen, Täht, Morton
+    /// 2018).
     pub(crate) fn of_tin(&self, rate: Rate) -> Self {
         let slow = self.at(rate);
         Self { interval: slow.interval.max(self.interval + slow.target.saturating_sub(self.target)), ..slow }

@@ -93,8 +93,8 @@ pub trait BufferPolicy<P: Packet> {
     /// accepted or marked joins, with any label that the policy has written.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission;
 
-    /// As [`admit`](BufferPolicy::admit), if the scheduler has a queue for each flow. Default: the same
-    /// decision.
+    /// Decides as [`admit`](BufferPolicy::admit) does, if the scheduler has a queue for each flow. Default:
+    /// the same decision.
     #[inline(always)]
     fn admit_to_flow(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.admit(now, packet, backlog)
@@ -161,7 +161,7 @@ pub trait BufferPolicy<P: Packet> {
         None
     }
 
-    /// As [`reporter`](Self::reporter), for changes.
+    /// Returns the part as [`reporter`](Self::reporter) does, for changes.
     fn reporter_mut(&mut self) -> Option<&mut sffc::Sffc> {
         None
     }

@@ -142,7 +142,7 @@ pub(crate) fn dequeue<P: Packet, C: Control>(
     dequeue_after(0, control, state, now, source, random, sink)
 }
 
-/// As [`dequeue`], after a number of drops.
+/// Dequeues as [`dequeue`] does, after a number of drops.
 #[inline(always)]
 fn dequeue_after<P: Packet, C: Control>(
     drops: u32,
@@ -170,8 +170,8 @@ fn dequeue_after<P: Packet, C: Control>(
     Some(queued)
 }
 
-/// As `dequeue_after`; the two call each other at most [`MAX_DROPS_PER_DEQUEUE`] times. Not inlined: with a
-/// loop in `dequeue`, each packet pays for its registers.
+/// Dequeues as `dequeue_after` does; the two call each other at most [`MAX_DROPS_PER_DEQUEUE`] times. Not
+/// inlined: with a loop in `dequeue`, each packet pays for its registers.
 #[inline(never)]
 fn dequeue_after_drop<P: Packet, C: Control>(
     drops: u32,
@@ -229,7 +229,7 @@ impl<C: Control> PerQueue<C> {
         self.states.resize(flow + 1, C::State::default());
     }
 
-    /// As `dequeue`, for per-flow queues.
+    /// Dequeues as `dequeue` does, from per-flow queues.
     fn dequeue_from_flows<P: Packet, S: Scheduler<P>>(
         &mut self,
         now: Time,

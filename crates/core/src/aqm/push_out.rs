@@ -58,10 +58,10 @@ pub(crate) trait Rule {
         End::Head
     }
 
-    /// As [`BufferPolicy::statistics`], in addition to the number of active flows.
+    /// Reports statistics as [`BufferPolicy::statistics`] does, in addition to the number of active flows.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// As [`BufferPolicy::set_link_rate`].
+    /// Sets the rate of the link, as [`BufferPolicy::set_link_rate`] does.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
     /// Sets the mean of the known round-trip times, if thresholds follow them.

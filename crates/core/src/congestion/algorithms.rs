@@ -33,8 +33,8 @@ pub enum LossRecovery {
     Reno,
     /// Fast recovery, which ends when everything sent before it is acknowledged (RFC 6582).
     NewReno,
-    /// As [`NewReno`](Self::NewReno) with selective acknowledgments, which TCP uses with none of the others
-    /// (RFC 2018, 6675).
+    /// The recovery of [`NewReno`](Self::NewReno) with selective acknowledgments, which TCP uses with none of
+    /// the others (RFC 2018, 6675).
     Sack,
 }
 

@@ -157,7 +157,7 @@ impl<const N: usize> Exponentials<N> {
         }
     }
 
-    /// As [`Averages::last_rates`].
+    /// Returns the rates, as [`Averages::last_rates`] does.
     #[must_use]
     pub const fn last_rates(&self) -> [f64; N] {
         self.averages.last_rates()

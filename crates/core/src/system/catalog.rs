@@ -292,7 +292,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// As [`Catalog::select`], among the entries of this project.
+    /// Selects as [`Catalog::select`] does, among the entries of this project.
     ///
     /// # Errors
     /// When a name is unknown or does not fit its key.
@@ -300,7 +300,7 @@ impl Selection {
         Catalog::default().select(kind, drop, shaper)
     }
 
-    /// As [`Catalog::select_alone`], among the entries of this project.
+    /// Selects as [`Catalog::select_alone`] does, among the entries of this project.
     ///
     /// # Errors
     /// When there is none.

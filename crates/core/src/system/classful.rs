@@ -70,7 +70,7 @@ pub trait ClassQueues<P: Packet> {
     /// Removes and returns the next packet of the class; none if it has none, or drops all.
     fn dequeue(&mut self, now: Time, class: usize, sink: &mut dyn Sink<P>) -> Option<P>;
 
-    /// As [`dequeue`](Self::dequeue), without drops.
+    /// Dequeues as [`dequeue`](Self::dequeue) does, without drops.
     fn drain(&mut self, now: Time, class: usize) -> Option<P>;
 
     /// Removes and returns the first packet of `flow`, out of turn.

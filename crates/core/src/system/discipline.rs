@@ -68,7 +68,7 @@ pub trait Discipline<P: Packet>: Queue<P> {
         None
     }
 
-    /// As [`reporter`](Self::reporter), for changes.
+    /// Returns the part as [`reporter`](Self::reporter) does, for changes.
     fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         None
     }

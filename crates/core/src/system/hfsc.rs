@@ -490,7 +490,7 @@ impl ServiceCurves {
         core::mem::replace(&mut self.nodes[class].is_offered, is_offered) != is_offered
     }
 
-    /// As [`place`](Self::place), and then its ancestors as far as anything changes.
+    /// Offers the class as [`place`](Self::place) does, and then its ancestors as far as anything changes.
     fn offer(&mut self, class: usize) {
         let mut class = class;
         while self.place(class) && self.nodes[class].parent != NONE {

@@ -465,7 +465,7 @@ impl<P: Packet> LinkQueue<P> {
         discipline.shares(show);
     }
 
-    /// As [`shares`](Self::shares), at the time of the last call with a time.
+    /// Reports shares as [`shares`](Self::shares) does, at the time of the last call with a time.
     pub fn latest_shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
         self.discipline().shares(show);
     }
@@ -479,7 +479,7 @@ impl<P: Packet> LinkQueue<P> {
         self.discipline().reporter()
     }
 
-    /// As [`reporter`](Self::reporter), for changes.
+    /// Returns the part as [`reporter`](Self::reporter) does, for changes.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
         self.discipline_mut().reporter_mut()
     }

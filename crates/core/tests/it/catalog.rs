@@ -305,7 +305,7 @@ fn every_parameter_is_set_and_read_back() {
     }
 }
 
-/// As [`printed`], for a parameter; the name of a discipline stays a name.
+/// Formats as [`printed`] does, for a parameter; the name of a discipline stays a name.
 fn printed_of(entry: &str, param: &Param, value: Value) -> String {
     match value {
         Value::Choice(name) if ["greedy", "discipline"].contains(&param.name) => format!("{name:?}"),

@@ -131,7 +131,7 @@ fn check(attack: &Attack, steps: usize) -> Result<(), String> {
     check_but(attack, steps, 0.0)
 }
 
-/// As `check`, with a share reduced by `less`.
+/// Checks as `check` does, with a share reduced by `less`.
 fn check_but(attack: &Attack, steps: usize, less: f64) -> Result<(), String> {
     FAIR.into_iter().try_for_each(|(kind, keys, least)| {
         let least = least - less;

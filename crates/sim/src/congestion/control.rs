@@ -73,9 +73,9 @@ impl Control {
         is_other || self.observes_segments()
     }
 
-    /// As [`CongestionControl::on_ack`], for a control that does not [read all](Self::reads_whole_acks) of
-    /// it: unused fields are not computed. Other controls must not be called this way, which a debug build
-    /// asserts.
+    /// Acts as [`CongestionControl::on_ack`] does, for a control that does not [read
+    /// all](Self::reads_whole_acks) of it: unused fields are not computed. Other controls must not be called
+    /// this way, which a debug build asserts.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {
@@ -87,7 +87,7 @@ impl Control {
         }
     }
 
-    /// As [`CongestionControl::on_ack`].
+    /// Acts as [`CongestionControl::on_ack`] does.
     #[inline(always)]
     pub fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {

@@ -252,8 +252,8 @@ impl Receiver {
         self.rcv_nxt += u64::from(segment.payload);
     }
 
-    /// As [`on_segment`](Self::on_segment), if the only effect is one ACK without options: returns it, with
-    /// its size on the wire and its ECN field. If not, does nothing.
+    /// Acts as [`on_segment`](Self::on_segment) does, if the only effect is one ACK without options: returns
+    /// it, with its size on the wire and its ECN field. If not, does nothing.
     #[inline(always)]
     pub(crate) fn answer(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Option<(Segment, Bytes, Ecn)> {
         let is_marked = ecn == Ecn::Ce || self.echo;

@@ -56,7 +56,7 @@ impl Scoreboard {
         self.add_within(from, to, MAX_RANGES)
     }
 
-    /// As [`add`](Self::add), with at most `most` ranges.
+    /// Adds a range as [`add`](Self::add) does, with at most `most` ranges.
     pub fn add_within(&mut self, from: u64, to: u64, most: usize) -> bool {
         from < to && merge(&mut self.ranges, (from, to), most)
     }

@@ -378,7 +378,8 @@ impl Sender {
         self.limit_beyond(segments, arrived)
     }
 
-    /// As [`limit`](Self::limit), with `arrived` bytes that arrived above the cumulative ACK.
+    /// Returns the limit as [`limit`](Self::limit) does, with `arrived` bytes that arrived above the
+    /// cumulative ACK.
     #[inline(always)]
     fn limit_beyond(&self, segments: f64, arrived: u64) -> u64 {
         // The receiver's window, which limits it below, is less than 2^32 segments (RFC 7323 section 2.3).

@@ -388,7 +388,7 @@ impl Sender {
         self.send_with::<true, W>(now, out);
     }
 
-    /// As [`send_rack`](Self::send_rack), with a control or without.
+    /// Sends as [`send_rack`](Self::send_rack) does, with a control or without.
     #[inline(always)]
     fn send_with<const CONTROLLED: bool, W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if !(CONTROLLED && self.control.moves_window(Phase::Open)) && self.restart_after_idle(now) {

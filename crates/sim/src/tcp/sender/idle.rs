@@ -40,7 +40,8 @@ impl Sender {
         falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end && self.restart_after(now)
     }
 
-    /// As [`restart_after_idle`](Self::restart_after_idle), with nothing outstanding and data to send.
+    /// Restarts as [`restart_after_idle`](Self::restart_after_idle) does, with nothing outstanding and data
+    /// to send.
     #[inline(never)]
     fn restart_after(&mut self, now: Time) -> bool {
         let silence = now.since(self.last_send);

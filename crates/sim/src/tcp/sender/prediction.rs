@@ -41,9 +41,9 @@ impl Sender {
         self.grow_window(now, bytes, flight, cwnd);
     }
 
-    /// As [`on_segment`](Self::on_segment), for an ACK that is [predicted](Self::is_predicted) and a sender
-    /// with unlimited data: returns the limit up to which [new segments](Self::next_new) are sent now. If
-    /// not, does nothing.
+    /// Acts as [`on_segment`](Self::on_segment) does, for an ACK that is [predicted](Self::is_predicted) and
+    /// a sender with unlimited data: returns the limit up to which [new segments](Self::next_new) are sent
+    /// now. If not, does nothing.
     #[inline(always)]
     pub(crate) fn take_predicted(&mut self, now: Time, segment: &Segment) -> Option<u64> {
         let ack = unwrap(self.isn, segment.ack, self.snd_una)?;
@@ -56,8 +56,8 @@ impl Sender {
         Some(self.limit_beyond(self.window.cwnd, 0))
     }
 
-    /// As [`send_available`](Self::send_available) for an open connection with outstanding data, none of it
-    /// missing.
+    /// Sends as [`send_available`](Self::send_available) does for an open connection with outstanding data,
+    /// none of it missing.
     #[inline(always)]
     fn send_new<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let limit = self.limit_beyond(self.window.cwnd, 0);
