@@ -23,8 +23,8 @@ use crate::model::{
 };
 use crate::tcp::SackRecovery;
 
-/// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 9 to 23 million; chosen: a
-/// slow machine, and disciplines that cost more than a FIFO.
+/// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 3 to 54
+/// million. Chosen: a slow machine, and disciplines that cost more than a FIFO.
 const PER_SECOND: f64 = 4e6;
 /// Bytes of the program with its catalogue, before it has a scenario, and of a link; both measured with one
 /// flow, on one link and on a fat tree of 1,536.
