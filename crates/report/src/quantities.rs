@@ -89,35 +89,35 @@ quantities! {
 
     /// Throughput of all flows of the customer.
     CUSTOMER_THROUGHPUT, "customer_mbps", "Mb/s" = Customer(|customer| Some(customer.throughput));
-    /// This over what they are due together.
+    /// Throughput over entitlement of all flows of the customer.
     CUSTOMER_SHARE, "customer_share", "" =
         Customer(|customer| Some(customer.throughput / customer.entitlement.filter(|&due| due > 0.0)?));
 
-    /// As in the table `flows`, the mean over its flows.
+    /// As in the table `flows`, mean over the flows of the group.
     THROUGHPUT, "throughput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| Some(flow.throughput_mbps)));
-    /// Throughput of its flows together over what they are due together.
+    /// Throughput over entitlement of all flows of the group.
     SHARE, "share", "" = Group(share);
-    /// As in the table `flows`, the mean over its flows.
+    /// As in the table `flows`, mean over the flows of the group.
     GOODPUT, "goodput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| flow.goodput_mbps));
-    /// As in the table `flows`, the mean over its flows.
+    /// As in the table `flows`, mean over the flows of the group.
     DELAY_P50, "delay_p50_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p50_ms));
-    /// As in the table `flows`, the mean over its flows.
+    /// As in the table `flows`, mean over the flows of the group.
     DELAY_P95, "delay_p95_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p95_ms));
-    /// As in the table `flows`, the mean over its flows.
+    /// As in the table `flows`, mean over the flows of the group.
     RPM, "rpm", "1/min" = Group(|flows| mean_of(flows, |flow| flow.rpm));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     DROPS_EARLY, "drops_early_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_early));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     DROPS_FORCED, "drops_forced_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_forced));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     DROPS_OVERFLOW, "drops_overflow_packets", "packets" =
         Group(|flows| count(flows, |flow| flow.drops_overflow));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     DROPS_POLICY, "drops_policy_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_policy));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     DROPS_PUSH_OUT, "drops_push_out_packets", "packets" =
         Group(|flows| count(flows, |flow| flow.drops_push_out));
-    /// As in the table `flows`, the sum over its flows.
+    /// As in the table `flows`, sum over the flows of the group.
     MARKED, "marked_packets", "packets" = Group(|flows| count(flows, |flow| flow.marked_packets));
 
     /// As in the table `links`.
@@ -148,37 +148,37 @@ quantities! {
     /// Packets marked, over all links.
     TOTAL_MARKED, "marked_packets", "packets" = Links(|links| count_links(links, |link| link.marked_packets));
 
-    /// Time that finite transfers took: percentiles, mean.
+    /// Completion time of finite transfers: percentiles, mean.
     COMPLETION_P50, "completion_p50_s", "s" = Transfers(|took| nearest_rank(took, 0.5));
-    /// Time that finite transfers took: percentiles, mean.
+    /// Completion time of finite transfers: percentiles, mean.
     COMPLETION_P95, "completion_p95_s", "s" = Transfers(|took| nearest_rank(took, 0.95));
-    /// Time that finite transfers took: percentiles, mean.
+    /// Completion time of finite transfers: percentiles, mean.
     COMPLETION_P99, "completion_p99_s", "s" = Transfers(|took| nearest_rank(took, 0.99));
-    /// Time that finite transfers took: percentiles, mean.
+    /// Completion time of finite transfers: percentiles, mean.
     COMPLETION_MEAN, "completion_mean_s", "s" = Transfers(mean);
     /// Finite transfers that finished.
     COMPLETIONS, "completions", "" = Transfers(|took| Some(took.len() as f64));
 
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     BITRATE, "bitrate_mbps", "Mb/s" = Media(|flows| mean_of(flows, |flow| flow.bitrate_mbps));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     STARTUP, "startup_s", "s" = Media(|flows| mean_of(flows, |flow| flow.startup_s));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     STALLS, "stalls", "" = Media(|flows| mean_of(flows, |flow| flow.stalls.map(|count| count as f64)));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     STALL_RATIO, "stall_ratio", "" = Media(|flows| mean_of(flows, |flow| flow.stall_ratio));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     SWITCHES, "switches", "" = Media(|flows| mean_of(flows, |flow| flow.switches.map(|count| count as f64)));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     MOUTH_TO_EAR, "mouth_to_ear_ms", "ms" = Media(|flows| mean_of(flows, |flow| flow.mouth_to_ear_ms));
-    /// As in the table `media`, the mean over its flows.
+    /// As in the table `media`, mean over the flows of the group.
     MOS, "mos", "" = Media(|flows| mean_of(flows, |flow| flow.mos));
 
     /// Throughput over entitlement of the worst-off and the best-off flow, without finite transfers.
     WORST_SHARE, "worst_share", "" = League(|flows| flows.shares().min_by(f64::total_cmp));
     /// Throughput over entitlement of the worst-off and the best-off flow, without finite transfers.
     BEST_SHARE, "best_share", "" = League(|flows| flows.shares().max_by(f64::total_cmp));
-    /// 1 - Σ(got - due)² / Σ(due - mean due)², without finite transfers: 1 if all got what they were due, about 0 if all got the same.
+    /// 1 - Σ(x - e)² / Σ(e - mean e)² of throughput x and entitlement e, without finite transfers: 1 if x = e for all, about 0 if all x are equal.
     R2, "r2", "" = League(|flows| r2_of_entitlements(&flows.judged));
     /// Packets dropped or lost over packets sent.
     LOST, "lost", "" = League(|flows| (flows.sent > 0).then(|| flows.lost as f64 / flows.sent as f64));

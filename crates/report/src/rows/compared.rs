@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::column::{Cell, Column, Field, Row};
 
 row! {
-    /// How a number of a point moves if every delay of the scenario is moved by 1 µs, up or down: each replication against its perturbed copy, the same
-    /// with those delays. Two replications in succession have the same moves. Rows of flows in the order of the scenario, then of the point; none if there were no perturbed copies.
+    /// Shift of a number of a point if every delay of the scenario moves by 1 µs, up or down: each replication against its perturbed copy. Two
+    /// replications in succession have the same moves. Rows of flows in the order of the scenario, then of the point; none without perturbed copies.
     PhaseSensitivityRow of "phase_sensitivity" {
         /// The label of the sweep point; empty without a sweep.
         point: String, "";
@@ -22,12 +22,12 @@ row! {
         half_width: Option<f64>, "";
         /// The mean over the perturbed copies, less the mean over the replications.
         shift: f64, "";
-        /// The mean over the perturbed copies with the moves that shift it most, less that over their replications.
+        /// The mean over the perturbed copies with the moves that shift it most, less the mean over their replications.
         largest_shift: f64, "";
-        /// How likely chance alone gives such differences: F test of the analysis of variance, with the replications as one group and the
-        /// perturbed copies of each moves as another. Missing with a single seed; 0 if moves change the number and no seed does.
+        /// p of the F test of the analysis of variance, with the replications as one group and the perturbed copies of each choice of moves
+        /// as another. Missing with a single seed; 0 if moves change the number and no seed does.
         p: Option<f64>, "";
-        /// Whether that is more than chance at 5 % over all rows of the run (Holm's correction).
+        /// Whether p is significant at 5 % over all rows of the run (Holm's correction).
         significant: bool, "";
     }
 }
@@ -40,9 +40,9 @@ row! {
         discipline: String, "";
         /// The metric, such as `worst_share`, `jain` or `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
         metric: String, "";
-        /// Its unit.
+        /// The unit of the metric.
         unit: String, "";
-        /// Replications in which it was measured.
+        /// Replications in which the metric was measured.
         seeds: u64, "";
         /// The mean over these.
         mean: Option<f64>, "";

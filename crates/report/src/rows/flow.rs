@@ -15,7 +15,7 @@ use crate::statistics::{mean, nearest_rank};
 use crate::units::{drops, mbps, mean_ms, quantile_ms, sorted_times};
 
 row! {
-    /// What one flow got in the measured part of one replication.
+    /// Results of one flow in the measured part of one replication.
     FlowRow of "flows" from FlowAt<'_> as flow {
         /// The label of the sweep point, such as `queue=red, rate=10Mbit`; empty without a sweep.
         point: String, "" = flow.replication.point.to_owned();
@@ -25,14 +25,14 @@ row! {
         flow: String, "" = flow.outcome.name.clone();
         /// The table of the scenario that the flow comes from.
         group: String, "" = flow.outcome.group.clone();
-        /// Its customer; missing for flows without one.
+        /// The customer of the flow; missing without one.
         customer: Option<String>, "" = flow.info.and_then(|info| info.customer.clone());
-        /// Its weighted max-min share (or that by tickets or customers) among the flows that had something to send, the mean over time;
-        /// missing where the scenario defines none.
+        /// Weighted max-min fair share (or share by tickets or customers) among the flows with data to send, mean over time; missing where
+        /// the scenario defines none.
         entitlement_mbps: Option<f64>, "Mb/s" = flow.entitlement().map(Rate::as_mbit_f64);
-        /// Bytes on the wire that reached the sink, headers included, over time.
+        /// Mean rate of bytes on the wire that reached the sink, headers included.
         throughput_mbps: f64, "Mb/s" = flow.mbps(flow.outcome.delivered.bytes);
-        /// New payload delivered in order over time; missing in the shell.
+        /// Mean rate of new payload delivered in order; missing in the shell.
         goodput_mbps: Option<f64>, "Mb/s" = flow.outcome.goodput.map(|goodput| flow.mbps(goodput));
         /// Packets that the source sent, retransmissions included.
         sent_packets: u64, "packets" = flow.outcome.sent.packets.get();
@@ -60,7 +60,7 @@ row! {
         marked_packets: u64, "packets" = flow.outcome.marked;
         /// TCP segments sent again, or QUIC packets with data sent before; missing in the shell.
         retransmits: Option<u64>, "segments" = flow.outcome.retransmits;
-        /// TCP retransmission timeouts, or probe timeouts of QUIC; missing likewise, and in the lab on kernels before Linux 6.7.
+        /// TCP retransmission timeouts, or probe timeouts of QUIC; missing in the shell, and in the lab before Linux 6.7.
         timeouts: Option<u64>, "" = flow.outcome.timeouts;
         /// TCP fast retransmits, or recovery periods of QUIC after a loss; missing in the shell and in the lab.
         fast_retransmits: Option<u64>, "" = flow.outcome.fast_retransmits;
@@ -74,22 +74,22 @@ row! {
         delay_p99_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.99);
         /// One-way delay of packets that reached the sink, ms: mean, percentiles, largest.
         delay_max_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 1.0);
-        /// Finite transfers that finished; of web users the pages that were complete.
+        /// Finite transfers that completed; for web users, complete pages.
         completions: u64, "" = flow.outcome.completions.len() as u64;
-        /// Time that they took, s: percentiles, mean.
+        /// Completion time of finite transfers, s: percentiles, mean.
         completion_p50_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.5);
-        /// Time that they took, s: percentiles, mean.
+        /// Completion time of finite transfers, s: percentiles, mean.
         completion_p95_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.95);
-        /// Time that they took, s: percentiles, mean.
+        /// Completion time of finite transfers, s: percentiles, mean.
         completion_mean_s: Option<f64>, "s" = mean(flow.took());
-        /// Of a probe: 60 s over the mean time of a round trip.
+        /// Round trips per minute of a probe: 60 s over the mean round-trip time.
         rpm: Option<f64>, "1/min" = mean(flow.took()).filter(|&took| flow.outcome.is_probe && took > 0.0).map(|took| 60.0 / took);
         /// Notifications from queues that cannot carry the rate that the flow needs; missing if none.
         notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
-        /// The lowest throughput over entitlement in any second (or sample interval, if that is longer) throughout which it was due
-        /// something; missing without an entitlement or a series.
+        /// Lowest throughput over entitlement in any second (or sample interval, if longer) throughout which the flow had an entitlement;
+        /// missing without an entitlement or a series.
         worst_second_share: Option<f64>, "" = flow.worst().map(|worst| worst.share);
-        /// When that second began, s.
+        /// Start of that second, s.
         worst_second_s: Option<f64>, "s" = flow.worst().map(|worst| worst.from.as_secs_f64());
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "" = flow.valid;
@@ -149,7 +149,7 @@ pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
 }
 
 row! {
-    /// One finite transfer that finished, or one page of a web user that was complete.
+    /// One finite transfer that completed, or one complete page of a web user.
     CompletionRow of "completions" from CompletionAt<'_> as done {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = done.replication.point.to_owned();
@@ -157,11 +157,11 @@ row! {
         seed: u64, "" = done.replication.outcome.seed;
         /// The flow.
         flow: String, "" = done.flow.name.clone();
-        /// When it started, s from the start of the run.
+        /// Start of the transfer, s from the start of the run.
         start_s: f64, "s" = done.outcome.start.as_secs_f64();
         /// Size of the file, or of all objects of the page, bytes.
         size_bytes: u64, "bytes" = done.outcome.size.get();
-        /// From its start to the last byte at the receiver, s.
+        /// Time from its start to the last byte at the receiver, s.
         took_s: f64, "s" = done.outcome.took.as_secs_f64();
     }
 }
@@ -188,26 +188,26 @@ pub(crate) fn completions(of: Replication<'_>) -> impl Iterator<Item = Completio
 }
 
 row! {
-    /// How one flow answered to one event of the measured part that changes what flows are due: others or the flow itself
-    /// join or leave; the rate of a link or source, a weight, tickets or a guarantee changes. Flows to which something is due
-    /// afterwards; at most 100 events of a replication, and of more only changes.
+    /// Response of one flow to one event of the measured part that changes entitlements: flows join or leave; the rate of a
+    /// link or source, a weight, tickets or a guarantee changes. Flows with an entitlement afterwards. At most 100 events of a
+    /// replication; with more, joins and leaves are left out.
     ResponseRow of "responses" from ResponseAt<'_> as at {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = at.replication.point.to_owned();
         /// The seed of the replication.
         seed: u64, "" = at.replication.outcome.seed;
-        /// When it happened, s from the start of the run.
+        /// Time of the event, s from the start of the run.
         t_s: f64, "s" = at.event.at.as_secs_f64();
-        /// What happened, such as `film joins` or `link wire: 5 Mb/s`.
+        /// The event, such as `film joins` or `link wire: 5 Mb/s`.
         event: String, "" = at.event.what.clone();
-        /// The flow that answers.
+        /// The flow that responds.
         flow: String, "" = at.flow.to_owned();
-        /// What it was due on average until the next event or the end.
+        /// Mean entitlement until the next event or the end.
         due_mbps: f64, "Mb/s" = at.response.due.as_mbit_f64();
         /// Whether the next event or the end is four seconds away or more.
         judged: bool, "" = at.response.reached != Reached::Unknown;
-        /// From the event to the first second in which the flow got 90 % of its entitlement, and after which it got 90 % on average until the
-        /// next event, for three seconds or more, s; missing if there was none, or if it is not judged. Up to a sample interval too long.
+        /// Time from the event to the first second in which the flow got 90 % of its entitlement and after which its mean until the next
+        /// event was 90 %, for three seconds or more, s; missing without one, or if not judged. Up to a sample interval too long.
         to_90_percent_s: Option<f64>, "s" = at.response.reached.after().map(Span::as_secs_f64);
     }
 }

@@ -11,7 +11,7 @@ use crate::replication::Replication;
 use crate::units::{drops, mbps, mean_ms, quantile_ms};
 
 row! {
-    /// What one link carried in the measured part of one replication.
+    /// Results of one link in the measured part of one replication.
     LinkRow of "links" from LinkAt<'_> as link {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = link.replication.point.to_owned();
@@ -19,11 +19,11 @@ row! {
         seed: u64, "" = link.replication.outcome.seed;
         /// The link; the other direction of a two-way link `x` is `x.back`.
         link: String, "" = link.outcome.name.clone();
-        /// Whether the scenario watches it: only then there are delays and series.
+        /// Whether the scenario watches the link; delays and series need it.
         watched: bool, "" = link.outcome.watched;
-        /// Its mean rate, changes included, Mb/s.
+        /// Mean rate of the link, changes included, Mb/s.
         rate_mbps: f64, "Mb/s" = link.outcome.rate.as_mbit_f64();
-        /// Bytes transmitted over time.
+        /// Mean rate of transmitted bytes.
         throughput_mbps: f64, "Mb/s" = mbps(link.outcome.sent.bytes, link.replication.outcome.measured);
         /// Bits transmitted over bits possible, 0 to 1; above 1 by at most a packet.
         utilisation: f64, "" = link.outcome.utilisation;
@@ -45,17 +45,17 @@ row! {
         lost_packets: u64, "packets" = link.outcome.lost;
         /// Packets marked instead of dropped.
         marked_packets: u64, "packets" = link.outcome.marked;
-        /// Packets in the queue, without the one in transmission, the mean over time.
+        /// Backlog in packets, without the one in transmission, mean over time.
         queue_mean_packets: f64, "packets" = link.outcome.queue_mean;
-        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
+        /// Sojourn time of transmitted packets, ms: mean, percentiles, largest.
         queue_delay_mean_ms: Option<f64>, "ms" = mean_ms(&link.outcome.queue_delay);
-        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
+        /// Sojourn time of transmitted packets, ms: mean, percentiles, largest.
         queue_delay_p50_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.5);
-        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
+        /// Sojourn time of transmitted packets, ms: mean, percentiles, largest.
         queue_delay_p95_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.95);
-        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
+        /// Sojourn time of transmitted packets, ms: mean, percentiles, largest.
         queue_delay_p99_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.99);
-        /// Time in the queue of packets transmitted, ms: mean, percentiles, largest.
+        /// Sojourn time of transmitted packets, ms: mean, percentiles, largest.
         queue_delay_max_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 1.0);
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "" = link.valid;
@@ -84,7 +84,7 @@ pub(crate) fn links(of: Replication<'_>) -> impl Iterator<Item = LinkRow> {
 }
 
 row! {
-    /// A number that the discipline of a link, or its exchange of labels, reports at the end of a replication.
+    /// A statistic that the discipline of a link, or its exchange of labels, reports at the end of a replication.
     StatisticRow of "statistics" from StatisticAt<'_> as at {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = at.replication.point.to_owned();
@@ -92,9 +92,9 @@ row! {
         seed: u64, "" = at.replication.outcome.seed;
         /// The link.
         link: String, "" = at.link.to_owned();
-        /// The name of the number, as the discipline calls it.
+        /// The name of the statistic, as the discipline calls it.
         statistic: String, "" = at.name.to_string();
-        /// Its value, in the unit that its name gives.
+        /// The value, in the unit that the name gives.
         value: f64, "" = at.value;
     }
 }

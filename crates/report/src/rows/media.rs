@@ -9,7 +9,7 @@ use crate::replication::Replication;
 use crate::units::ms;
 
 row! {
-    /// What a person saw or heard of a flow of source `dash`, `voice` or `call` in the measured part of one replication.
+    /// Quality of a flow of source `dash`, `voice` or `call` in the measured part of one replication.
     MediaRow of "media" from MediaAt<'_> as at {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = at.replication.point.to_owned();
@@ -19,28 +19,28 @@ row! {
         flow: String, "" = at.flow.name.clone();
         /// The table of the scenario that the flow comes from.
         group: String, "" = at.flow.group.clone();
-        /// Video: the mean rate of what was played; calls: of what was sent, on the wire, Mb/s.
+        /// Video: mean bit rate played; calls: mean bit rate sent, on the wire, Mb/s.
         bitrate_mbps: Option<f64>, "Mb/s" = at.rate().map(Rate::as_mbit_f64);
-        /// Video: from the start of the flow, also before the measured part, to the first picture, s.
+        /// Video: time from the start of the flow, also before the measured part, to the first picture, s.
         startup_s: Option<f64>, "s" = at.seen().and_then(|seen| seen.startup).map(Span::as_secs_f64);
-        /// Video: how much of it was played, s.
+        /// Video: length of what was played, s.
         played_s: Option<f64>, "s" = at.seen().map(|seen| seen.played.as_secs_f64());
-        /// Video: stops because nothing was left to play, after it had begun.
+        /// Video: stalls after playback began.
         stalls: Option<u64>, "" = at.seen().map(|seen| seen.stalls);
-        /// Video: how long it stood still, after it had begun, s.
+        /// Video: total time of stalls, s.
         stalled_s: Option<f64>, "s" = at.seen().map(|seen| seen.stalled.as_secs_f64());
-        /// Video: this over the time that it played or stood still, 0 to 1.
+        /// Video: time of stalls over the time that it played or stalled, 0 to 1.
         stall_ratio: Option<f64>, "" = at.seen().and_then(stall_ratio);
-        /// Video: changes of the rate between segments that were played.
+        /// Video: changes of the bit rate between played segments.
         switches: Option<u64>, "" = at.seen().map(|seen| seen.switches);
-        /// Calls: delay from mouth to ear, ms: the 95th percentile of the network's delay, 20 ms that the receiver holds, 20 ms of a packet,
+        /// Calls: mouth-to-ear delay, ms: the 95th percentile of the network's delay, 20 ms of jitter buffer, 20 ms of a packet,
         /// and 5 ms of G.729.
         mouth_to_ear_ms: Option<f64>, "ms" = at.heard().and_then(|heard| heard.mouth_to_ear).map(ms);
-        /// Calls: the share of packets that were lost or late.
+        /// Calls: share of packets lost or late.
         lost_share: Option<f64>, "" = at.heard().and_then(|heard| heard.lost);
         /// Calls: rating R of the E-model, at most 93.2.
         r_factor: Option<f64>, "" = at.heard().and_then(|heard| heard.r);
-        /// Calls: mean opinion score that follows from it, 1 (bad) to 4.5.
+        /// Calls: mean opinion score from R, 1 (bad) to 4.5.
         mos: Option<f64>, "" = at.heard().and_then(|heard| heard.mos);
         /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
         valid: bool, "" = at.valid;

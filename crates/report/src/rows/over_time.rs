@@ -21,17 +21,17 @@ row! {
         name: String, "" = at.name.to_owned();
         /// The end of the interval, s from the start of the run.
         t_s: f64, "s" = end_of(at.replication, at.number);
-        /// Of the interval, as in the tables `flows` and `links`.
+        /// Throughput in the interval, as in the tables `flows` and `links`.
         throughput_mbps: f64, "Mb/s" = mbps(at.bytes, at.replication.sample);
-        /// Flows: what it was due on average; missing without an entitlement.
+        /// Flows: mean entitlement in the interval; missing without one.
         due_mbps: Option<f64>, "Mb/s" = at.due.map(Rate::as_mbit_f64);
-        /// Throughput over that; missing also where nothing was due.
+        /// Throughput over entitlement; missing also where it is 0.
         share: Option<f64>, "" = Self::due_mbps(at).filter(|&due| due > 0.0).map(|due| round6(Self::throughput_mbps(at)) / due);
-        /// Links: packets in the queue at the end of the interval.
+        /// Links: backlog in packets at the end of the interval.
         backlog_packets: Option<u64>, "packets" = at.backlog;
-        /// TCP flows of one connection: the congestion window at the end of the interval.
+        /// TCP flows of one connection: congestion window at the end of the interval.
         window_segments: Option<f64>, "segments" = at.tcp.map(|tcp| tcp.window);
-        /// The same flows: the smoothed round-trip time then, ms.
+        /// TCP flows of one connection: smoothed round-trip time at the end of the interval, ms.
         srtt_ms: Option<f64>, "ms" = at.tcp.and_then(|tcp| tcp.srtt).map(ms);
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn series(replication: Replication<'_>) -> impl Iterator<Item = Serie
 }
 
 row! {
-    /// One sample interval of what a watched link allocates to one flow, and of what it holds of it.
+    /// Allocation of a watched link to one flow, and backlog of that flow, in one sample interval.
     AllocationRow of "allocations" from AllocationAt<'_> as at {
         /// The label of the sweep point; empty without a sweep.
         point: String, "" = at.replication.point.to_owned();

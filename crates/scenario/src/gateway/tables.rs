@@ -90,7 +90,7 @@ pub(super) const DIRECTION: &[Param] = &[
         THRESHOLD,
         SPAN,
         "15ms",
-        "Queueing delay of the link above which `\"auto\"` lowers the rate. Three full packets may always wait.",
+        "Queueing delay of the link above which `\"auto\"` lowers the rate. The delay of three full packets is not counted.",
     ),
     default(
         LINK,
@@ -115,7 +115,7 @@ pub(super) const DIRECTION: &[Param] = &[
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second that the next router issues to this direction. If absent, labels pass unchanged.",
+        "Tickets per second that the next router issues to this direction. If absent, labels that are read and written pass unchanged.",
     ),
     optional(
         "ack_tickets",
@@ -174,7 +174,7 @@ pub(super) const RULE: &[Param] = &concat::<22>(&[
             "class",
             of(Kind::Choice(CLASSES)),
             "greedy",
-            "For `ramp` and `cake`: `real_rate` for flows such as video, which have no use for more than their rate.",
+            "For `ramp` and `cake`: `real_rate` for flows such as video, which cannot use more than their rate.",
         ),
         TARGET,
         TARGET_DELAY,
@@ -183,7 +183,7 @@ pub(super) const RULE: &[Param] = &concat::<22>(&[
             "guarantee",
             of(Kind::Rate).within(Range::FromZero),
             "0bit",
-            "Guaranteed rate of each flow that sent at least half of it for a second.",
+            "Guaranteed rate of each flow that sends at least half of it for a second.",
         ),
         optional(
             "guarantee_limit",
