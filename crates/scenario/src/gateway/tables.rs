@@ -90,7 +90,8 @@ pub(super) const DIRECTION: &[Param] = &[
         THRESHOLD,
         SPAN,
         "15ms",
-        "Queueing delay of the link above which `\"auto\"` lowers the rate. The delay of three full packets is not counted.",
+        "Queueing delay of the link above which `\"auto\"` lowers the rate; at least the transmission time of \
+         three full packets.",
     ),
     default(
         LINK,
@@ -115,7 +116,8 @@ pub(super) const DIRECTION: &[Param] = &[
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second that the next router issues to this direction. If absent, labels that are read and written pass unchanged.",
+        "Tickets per second that the next router issues to this direction. If absent, labels that are read and \
+         written pass unchanged.",
     ),
     optional(
         "ack_tickets",
