@@ -19,7 +19,7 @@
 //! process's file, which makes it several times smaller. A frame that is truncated or damaged ends its file:
 //! the rest is computed again, and [`Cache::verify`] finds the file.
 //!
-//! The cache is as trustworthy as its folder: whoever can write there determines what is read. The
+//! The cache is as trustworthy as its folder: a process that can write there determines what is read. The
 //! folder is created for its owner only.
 
 mod files;

@@ -3,7 +3,7 @@
 //!
 //! Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996. The
 //! sender learns of the loss a queueing delay earlier than with tail drop. Deviation: a packet larger than
-//! the whole buffer is dropped as overflow; otherwise it would empty the buffer in vain.
+//! the whole buffer is dropped as overflow; otherwise it would empty the buffer and still not fit.
 //!
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 

@@ -8,7 +8,7 @@
 //! equally long queues the victim is random; with `ties = "arrival"` it is the flow of the arrival, if it is
 //! among them. If the buffer holds two packets a flow or fewer, this choice decides which flow is served.
 //! Deviation: a packet larger than the whole buffer is dropped as overflow; otherwise it would empty the
-//! buffer in vain.
+//! buffer and still not fit.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
 //! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time. Behind a FIFO

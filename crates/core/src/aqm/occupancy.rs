@@ -234,7 +234,7 @@ impl Occupancy {
     }
 
     /// Whether an arriving packet fits into the empty buffer. One that does not is dropped; otherwise it
-    /// would empty the buffer in vain.
+    /// would empty the buffer and still not fit.
     #[inline]
     pub fn fits<P: Packet>(&self, packet: &P) -> bool {
         self.measure.limit.admits(packet, Backlog::EMPTY)
