@@ -24,8 +24,8 @@ pub fn reference() -> String {
     out
 }
 
-const HEAD: &str = "Quantities have a unit: `\"18Mbit\"` (per second), `\"22B\"`, `\"15ms\"`. Queues, markers and exchanges are written as in
-[scenario files](scenario.md). Unknown keys are refused; each error names file, line, key and fix.
+const HEAD: &str = "Quantities have a unit: `\"18Mbit\"` (per second), `\"22B\"`, `\"15ms\"`. Queues, markers and exchanges have the syntax of
+[scenario files](scenario.md). The gateway refuses unknown keys; each error message names the file, the line, the key and the fix.
 ";
 
 #[cfg(test)]
