@@ -99,7 +99,8 @@ pub struct Link {
     pub(crate) aggregation: Option<Box<Aggregation>>,
 }
 
-/// The queue begins with the third cache line, 32 bytes after the flags of the state.
+/// The queue begins with the third cache line, 32 bytes after the flags of the state, where pointers have 8 bytes.
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Link, state) == 96);
 
 impl Link {
