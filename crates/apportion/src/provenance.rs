@@ -13,14 +13,16 @@ pub(crate) const COMMIT: &str = env!("APPORTION_COMMIT");
 
 /// A run that has begun.
 pub(crate) struct Begun {
-    at: Instant,
+    /// None where the system has no clock.
+    at: Option<Instant>,
     cpu_s: Option<f64>,
 }
 
 impl Begun {
     #[expect(clippy::disallowed_methods, reason = "how long a run takes is said of it, no more")]
     pub(crate) fn now() -> Self {
-        Self { at: Instant::now(), cpu_s: cpu_s() }
+        let has_clock = !cfg!(all(target_family = "wasm", target_os = "unknown"));
+        Self { at: has_clock.then(Instant::now), cpu_s: cpu_s() }
     }
 
     /// Returns the provenance of the run at its end, with `reused` simulations from the cache.
@@ -34,7 +36,7 @@ impl Begun {
             kernel: of_kernel("osrelease"),
             command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             reused: reused as u64,
-            wall_s: millis(self.at.elapsed().as_secs_f64()),
+            wall_s: self.at.map_or(0.0, |at| millis(at.elapsed().as_secs_f64())),
             cpu_s: self.cpu_s.zip(cpu_s()).map(|(before, now)| millis(now - before)),
         }
     }

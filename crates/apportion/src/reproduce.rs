@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use apportion_live::lab::{self, LabError};
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::write::{World, WriteError};
 use apportion_reproduce::{Claim, Plan, Problems, Results, Scope, find, judge, variant_table, write};
@@ -16,10 +15,12 @@ use crate::builders::builders;
 use crate::cache::{Cache, CacheError};
 use crate::cached::{Cached, Measurement};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
-use crate::lab::until_valid;
 use crate::scenario::Scenario;
 use crate::simulations::{Simulations, Simulator};
-use crate::size::{self, MAX_SECONDS};
+use crate::size;
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod lab;
 
 /// The folder whose papers replace the built-in ones.
 pub(crate) const PAPERS: &str = "papers";
@@ -121,16 +122,6 @@ impl<'a> Reproduction<'a> {
         self
     }
 
-    /// Runs the experiments in the lab, over the TCP of this machine and in real time, instead of in the
-    /// simulator; call [`lab::enter`] first. A replication that is not valid is repeated up to `retries`
-    /// times. [`jobs`](Self::jobs) has no effect then.
-    ///
-    /// Parameters of a TCP profile for which the kernel has no setting are as in the kernel.
-    pub fn in_lab(mut self, retries: u64) -> Self {
-        self.lab = Some(retries);
-        self
-    }
-
     /// Returns the real time of all runs, in seconds.
     ///
     /// # Errors
@@ -190,8 +181,9 @@ impl<'a> Reproduction<'a> {
         let runs = plan.runs().len().saturating_mul(self.seeds as usize);
         let counter = Counter::new(self.progress.as_ref(), runs);
         let (results, cache_failure) = match self.lab {
-            None => self.simulate(&plan, self.cache.as_ref(), &counter)?,
+            #[cfg(all(feature = "live", target_os = "linux"))]
             Some(retries) => (self.in_real_time(&plan, retries, &counter)?, None),
+            _ => self.simulate(&plan, self.cache.as_ref(), &counter)?,
         };
         let results = results.ok_or(ReproduceError::Cancelled)?;
         let claims = judge(&plan, &results);
@@ -253,30 +245,6 @@ impl<'a> Reproduction<'a> {
         };
         let outcomes: Option<Vec<Outcome>> = ended.into_iter().map(outcome).collect();
         Ok((outcomes.map(|outcomes| plan.results(self.seeds, outcomes)), failure))
-    }
-
-    /// Runs a plan in the lab, one run at a time, since each needs the whole machine.
-    fn in_real_time(
-        &self,
-        plan: &Plan,
-        retries: u64,
-        counter: &Counter<'_>,
-    ) -> Result<Option<Results>, ReproduceError> {
-        let seconds = self.real_time(plan);
-        if seconds > MAX_SECONDS && !self.force {
-            return Err(ReproduceError::TooLong { days: seconds / MAX_SECONDS });
-        }
-        for scenario in plan.scenarios() {
-            lab::check(scenario).map_err(|cause| ReproduceError::Lab(Box::new(cause)))?;
-        }
-        let run = |(scenario, seed)| {
-            let outcome = until_valid(scenario, seed, retries, &|| None, None, &self.cancel);
-            counter.step(0.0);
-            outcome.map_err(|cause| ReproduceError::Lab(Box::new(cause)))
-        };
-        let outcomes: Option<Vec<Outcome>> =
-            plan.replications(self.seeds).map(run).collect::<Result<_, _>>()?;
-        Ok(outcomes.map(|outcomes| plan.results(self.seeds, outcomes)))
     }
 
     /// Returns the command line for the same run.
@@ -419,6 +387,7 @@ pub enum ReproduceError {
     #[error(transparent)]
     Simulator(#[from] ReplicateError),
     /// The reproduction would take too long in real time.
+    #[cfg(all(feature = "live", target_os = "linux"))]
     #[error(
         "the experiments would take {days:.1} days in real time, which is more than one: name fewer of them, reduce the seeds, or run them all the same with --force"
     )]
@@ -428,7 +397,8 @@ pub enum ReproduceError {
     },
     /// The lab cannot run an experiment, or failed.
     #[error("{0}; name experiments that the lab can run, or run this one in the simulator")]
-    Lab(Box<LabError>),
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Lab(Box<apportion_live::lab::LabError>),
     /// The folder cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
