@@ -1,0 +1,80 @@
+// The page's side of a worker.
+
+/** Bytes of memory from which a trap counts as lack of memory: the engine stops at 1 GiB. */
+const NEARLY_FULL = 900 << 20;
+
+/** Why a request has no answer; `restarted` if the engine stopped and a new worker took its place. */
+export class Failure extends Error {
+  constructor(message, { cancelled = false, restarted = false } = {}) {
+    super(message);
+    Object.assign(this, { cancelled, restarted });
+  }
+}
+
+/** A worker with the compiled module, replaced by a new one after a cancelled request or a trap. */
+export class Engine {
+  #module;
+  #address;
+  #worker;
+  #pending;
+
+  constructor(module, address) {
+    this.#module = module;
+    this.#address = address;
+    this.#start();
+  }
+
+  /** Whether a request is in work. */
+  get busy() {
+    return this.#pending !== undefined;
+  }
+
+  /** The answer to a request; one in work is cancelled. */
+  request(message, progress = () => {}) {
+    this.cancel();
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject, progress };
+      this.#worker.postMessage(message);
+    });
+  }
+
+  /** Ends the request in work, if there is one; its promise is rejected. */
+  cancel() {
+    if (this.busy) this.#fail(new Failure("cancelled", { cancelled: true }));
+  }
+
+  #start() {
+    this.#worker = new Worker(this.#address);
+    this.#worker.onmessage = ({ data }) => this.#receive(data);
+    this.#worker.onerror = (event) => this.#fail(new Failure(event.message || "the engine did not start"));
+    this.#worker.postMessage({ module: this.#module });
+  }
+
+  #receive({ answer, done, total, failure, trap, bytes }) {
+    if (failure !== undefined) this.#fail(explain(failure, trap, bytes));
+    else if (answer === undefined) this.#pending?.progress(done, total);
+    else {
+      const { resolve } = this.#pending;
+      this.#pending = undefined;
+      resolve(answer);
+    }
+  }
+
+  #fail(failure) {
+    this.#worker.terminate();
+    const pending = this.#pending;
+    this.#pending = undefined;
+    this.#start();
+    pending?.reject(failure);
+  }
+}
+
+function explain(message, trap, bytes) {
+  if (!trap) return new Failure(message);
+  return bytes >= NEARLY_FULL
+    ? new Failure(
+        "The run needs more memory than a page has (1 GB). Shorten `stop`, use fewer flows or points, or run it with the command.",
+        { restarted: true },
+      )
+    : new Failure(`The engine stopped (${message}) and was restarted. Please report the scenario: this is a bug.`, { restarted: true });
+}

@@ -1,0 +1,257 @@
+// The page: its parts, and what passes between them.
+import { Engine } from "./client.js";
+import { byId, h } from "./dom.js";
+import { files } from "./download.js";
+import { ScenarioEditor } from "./editor.js";
+import { decode, encode } from "./fragment.js";
+import { Knobs } from "./knobs.js";
+import { picker } from "./picker.js";
+import { Prediction } from "./predict.js";
+import { Report } from "./report.js";
+import { Session } from "./session.js";
+import { byPoint } from "./shares.js";
+import { strip } from "./strip.js";
+import { tabs } from "./tabs.js";
+import { positions } from "./text.js";
+
+/** The scenario of a page that is opened without one. */
+const FIRST = "quickstart";
+
+let result; // the newest result, `{ text, html, shares, tables, ... }`
+let asked; // the text for which a prediction was asked
+let expected; // the values of the link
+let pair; // disciplines A and B of the link, until they are set
+
+const say = (text) => (byId("status").textContent = text);
+const predicting = () => byId("predict").checked;
+const seeds = () => Math.min(100, Math.max(1, Math.round(byId("seeds").valueAsNumber) || 1));
+
+/** The compiled engine out of the page. */
+async function compile() {
+  const packed = Uint8Array.from(atob(byId("engine").textContent), (each) => each.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compile(await new Response(stream).arrayBuffer());
+}
+
+const editor = new ScenarioEditor(byId("toml"), (changes) => {
+  knobs.move(changes);
+  byId("result").classList.add("stale");
+  session?.changed();
+});
+const report = new Report(byId("report"));
+const prediction = new Prediction(byId("prediction"), () => draw());
+let knobs = new Knobs(byId("sliders"), {}, (changes) => editor.replace(changes));
+let session;
+
+/** What the session tells, shown. */
+const view = {
+  text: () => editor.text,
+  seeds,
+  javascript: () => undefined,
+
+  checked(answer, text) {
+    editor.mark();
+    message();
+    const at = positions(text);
+    knobs.show(answer.knobs.map((each) => ({ ...each, from: at(each.from), to: at(each.to) })));
+    if (pair) knobs.choose(pair.a, pair.b);
+    pair = undefined;
+    document.title = `${answer.title || "Scenario"} – Apportion playground`;
+    if (predicting() && asked !== text) {
+      asked = text;
+      prediction.ask(answer.points, answer.flows);
+      draw();
+    }
+    remember();
+  },
+
+  invalid(error) {
+    editor.mark(error.line ? error : undefined);
+    message(error);
+    question();
+    busy(false);
+    say("The scenario has an error.");
+  },
+
+  ask({ estimate, hops }, go) {
+    const time = estimate < 90 ? `${Math.round(estimate)} s` : `${Math.round(estimate / 60)} min`;
+    question(`This run takes about ${time} (${Math.round(hops / 1e6)} million packet-hops).`, go);
+    busy(false);
+    say("Not run yet.");
+  },
+
+  running() {
+    question();
+    busy(true);
+    say("Running…");
+  },
+
+  progress: (part) => (byId("progress").value = part),
+
+  result(found, { text, took, hops, last }) {
+    result = { ...found, text };
+    busy(false);
+    if (text === editor.text) byId("result").classList.remove("stale");
+    say(`${hops.toLocaleString("en")} packet-hops in ${took.toFixed(took < 10 ? 1 : 0)} s${found.cut ? `. ${found.cut}` : ""}`);
+    draw(last);
+    performance.mark("result");
+  },
+
+  failed(text) {
+    busy(false);
+    message({ message: text });
+    say("The run failed.");
+  },
+
+  cancelled() {
+    busy(false);
+    say("Cancelled.");
+  },
+};
+
+function busy(on) {
+  byId("cancel").disabled = !on;
+  byId("progress").hidden = !on;
+  byId("progress").value = 0;
+}
+
+/** An error below the editor, with its place; nothing without one. */
+function message(error) {
+  const place = error?.line ? h("button", { click: () => editor.go(error.line, error.column ?? 1) }, `Line ${error.line}`) : undefined;
+  byId("message").hidden = !error;
+  byId("message").replaceChildren(
+    ...(error ? [place, place ? " " : undefined, error.message, error.mend ? ` ${error.mend}` : undefined].filter(Boolean) : []),
+  );
+}
+
+/** A question above the result with a button to go on; nothing without one. */
+function question(text, go) {
+  byId("question").hidden = !text;
+  byId("question").replaceChildren(...(text ? [h("span", {}, text), h("button", { class: "primary", click: go }, "Run it")] : []));
+}
+
+/** Shows the result, or the prediction that comes before it. */
+function draw(withReport = true) {
+  const hidden = predicting() && !prediction.revealed;
+  byId("prediction").hidden = !hidden;
+  byId("strip").hidden = byId("report").hidden = hidden;
+  if (hidden || !result) return;
+  const sets = predicting() ? [{ name: "predicted", of: prediction.of }] : [];
+  if (predicting() && expected) sets.push({ name: "expected", of: (point, group) => expected[point]?.[group] });
+  strip(byId("strip"), byPoint(result.shares), sets);
+  if (withReport) report.show(result.html);
+}
+
+/** The state of the page as a link holds it. */
+function state() {
+  const answer = prediction.revealed ? prediction.values : expected;
+  return {
+    text: editor.text,
+    seeds: seeds() > 1 ? seeds() : undefined,
+    predict: predicting() ? 1 : undefined,
+    answer: predicting() && answer ? JSON.stringify(answer) : undefined,
+  };
+}
+
+/** Keeps the scenario in the address, so that a page loaded anew has it. */
+async function remember() {
+  history.replaceState(null, "", await encode(state()));
+}
+
+async function share() {
+  const link = location.href.split("#")[0] + (await encode(state()));
+  try {
+    await navigator.clipboard.writeText(link);
+    say("The link is in the clipboard.");
+  } catch {
+    history.replaceState(null, "", link);
+    say("The clipboard is not available: copy the address of this page.");
+  }
+}
+
+/** Opens a scenario, with what a link says beside. */
+async function open({ text, damage, ...settings }) {
+  byId("seeds").value = settings.seeds ?? 1;
+  byId("predict").checked = settings.predict === "1";
+  expected = parsed(settings.answer);
+  pair = settings.a || settings.b ? settings : undefined;
+  asked = undefined;
+  editor.text = text;
+  await session.update();
+  if (damage) message({ message: damage });
+}
+
+function parsed(answer) {
+  try {
+    return answer && JSON.parse(answer);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the address asks for, or the first example. */
+async function requested(examples) {
+  const first = { text: examples.find(({ name }) => name === FIRST)?.text ?? "" };
+  if (!location.hash.includes("s=")) return first;
+  try {
+    return await decode(location.hash);
+  } catch (error) {
+    return { ...first, damage: `The link is damaged (${error.message}). This is the first example.` };
+  }
+}
+
+/** Groups of names for the selects of disciplines and TCPs. */
+function choices({ disciplines, schema }) {
+  const roles = [...new Set(disciplines.map(({ role }) => role))];
+  const known = schema.$defs.queue.anyOf.find((each) => each.enum).enum;
+  return {
+    queue: roles
+      .map((role) => ({
+        group: role,
+        names: disciplines.filter((each) => each.role === role && known.includes(each.name)).map(({ name }) => name),
+      }))
+      .filter(({ names }) => names.length),
+    tcp: [{ group: "TCP", names: schema.$defs.tcp.anyOf.find((each) => each.enum).enum }],
+  };
+}
+
+function wire(catalog) {
+  const listed = JSON.parse(byId("scenarios").textContent);
+  const examples = catalog.examples.map((each) => ({ ...each, group: "Examples" }));
+  picker(byId("picker"), [...examples, ...listed], ({ text }) => open({ text }));
+  byId("pick").onclick = () => byId("picker").showModal();
+  byId("share").onclick = share;
+  byId("save").onclick = () => {
+    const found = files(editor.text, predicting() && !prediction.revealed ? undefined : result, report.document);
+    const close = () => byId("files").close();
+    byId("files").replaceChildren(
+      h("h2", {}, "Download"),
+      ...found.map(({ label, save }) => h("button", { click: () => (save(), close()) }, label)),
+      h("button", { click: close }, "Close"),
+    );
+    byId("files").showModal();
+  };
+  byId("cancel").onclick = () => session.cancel();
+  byId("seeds").onchange = () => session.update();
+  byId("predict").onchange = () => {
+    asked = undefined;
+    draw();
+    session.update();
+  };
+  window.onhashchange = async () => open(await requested(catalog.examples));
+}
+
+async function begin() {
+  tabs(document.querySelector("body > nav"), (id) => (document.querySelector("main").dataset.tab = id));
+  const address = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
+  const module = await compile();
+  const checker = new Engine(module, address);
+  session = new Session(checker, new Engine(module, address), view);
+  const catalog = await checker.request({ op: "catalog" });
+  knobs = new Knobs(byId("sliders"), choices(catalog), (changes) => editor.replace(changes));
+  wire(catalog);
+  editor.explain(catalog);
+  await open(await requested(catalog.examples));
+}
+
+begin().catch((error) => say(`The playground did not start: ${error.message}`));

@@ -1,0 +1,133 @@
+// Checks and runs of the scenario as it changes. What is seen is up to the callbacks.
+import { MOST_BYTES } from "./fragment.js";
+import { learn, seconds } from "./speed.js";
+import { size } from "./text.js";
+
+/** A run that would take longer asks first, seconds. */
+const LONG = 20;
+/** A run that takes no longer than this ends before the next begins, so that a slider in motion shows results. */
+const SHORT = 1;
+/** Pause after a change before the scenario is checked, and the longest wait while changes go on, milliseconds. */
+const PAUSE = 120;
+const LONGEST_PAUSE = 250;
+/** Most memory that a run may need by its estimate, bytes. */
+const MOST_MEMORY = 900e6;
+
+/**
+ * The scenario's way from text to result.
+ *
+ * `view` has `text()`, `seeds()`, `javascript()`, and is told by `invalid(error)`, `checked(answer)`, `ask(text, go)`,
+ * `running(estimate)`, `progress(part)`, `result(result)`, `failed(message)` and `cancelled()`.
+ */
+export class Session {
+  #checker;
+  #runner;
+  #view;
+  #timer;
+  #since;
+  #checked;
+  #waiting = false;
+  #expected = 0;
+  #agreed;
+
+  constructor(checker, runner, view) {
+    this.#checker = checker;
+    this.#runner = runner;
+    this.#view = view;
+  }
+
+  /** Checks and runs after a pause. */
+  changed() {
+    clearTimeout(this.#timer);
+    this.#since ??= performance.now();
+    const left = LONGEST_PAUSE - (performance.now() - this.#since);
+    this.#timer = setTimeout(() => this.update(), Math.max(0, Math.min(PAUSE, left)));
+  }
+
+  /** Checks the scenario and, if it is right, runs it. */
+  async update() {
+    clearTimeout(this.#timer);
+    this.#since = undefined;
+    const text = this.#view.text();
+    if (size(text) > MOST_BYTES) {
+      this.#stop({
+        message: `The scenario is longer than ${MOST_BYTES / 1000} kB, the most that this page runs. Run it with the command.`,
+      });
+      return;
+    }
+    let answer;
+    try {
+      answer = await this.#checker.request({ op: "check", text, javascript: this.#view.javascript() });
+    } catch (failure) {
+      if (!failure.cancelled) this.#stop({ message: failure.message });
+      return;
+    }
+    if (this.#view.text() !== text) return; // The next check is under way.
+    if (!answer.ok) {
+      this.#stop(answer);
+      return;
+    }
+    this.#checked = { ...answer, text };
+    this.#view.checked(answer, text);
+    await this.#run();
+  }
+
+  cancel() {
+    this.#waiting = false;
+    this.#runner.cancel();
+  }
+
+  #stop(error) {
+    this.#checked = undefined;
+    this.cancel();
+    this.#view.invalid(error);
+  }
+
+  async #run() {
+    const { text, hops, bytes } = this.#checked;
+    const seeds = this.#view.seeds();
+    const estimate = seconds(hops * seeds);
+    if (bytes > MOST_MEMORY) {
+      this.#stop({
+        message: `The run needs about ${Math.ceil(bytes / 1e6)} MB of memory; a page has 1 GB. Shorten \`stop\`, use fewer flows or points, or run it with the command.`,
+      });
+      return;
+    }
+    if (estimate > LONG && this.#agreed !== `${seeds} ${text}`) {
+      this.cancel();
+      this.#view.ask({ estimate, hops: hops * seeds }, () => {
+        this.#agreed = `${seeds} ${text}`;
+        this.#run();
+      });
+      return;
+    }
+    if (this.#runner.busy && this.#expected <= SHORT) {
+      this.#waiting = true;
+      return;
+    }
+    this.#expected = estimate;
+    await this.#work(text, seeds, hops * seeds);
+    if (this.#waiting && this.#checked) {
+      this.#waiting = false;
+      await this.#run();
+    }
+  }
+
+  async #work(text, seeds, hops) {
+    const began = performance.now();
+    this.#view.running();
+    try {
+      const result = await this.#runner.request(
+        { op: "run", text, seeds, phase_check: false, javascript: this.#view.javascript() },
+        (done, total) => this.#view.progress(total > 0 ? done / total : 0),
+      );
+      const took = (performance.now() - began) / 1000;
+      if (!result.ok) return this.#view.failed(result.message);
+      learn(hops, took);
+      this.#view.result(result, { text, took, hops, last: !this.#waiting });
+    } catch (failure) {
+      if (failure.cancelled) this.#view.cancelled();
+      else this.#view.failed(failure.message);
+    }
+  }
+}

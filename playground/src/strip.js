@@ -1,0 +1,76 @@
+// The strip above the report: what each group of flows got, beside what it is entitled to.
+import { h } from "./dom.js";
+
+/** A number with three significant digits. */
+const number = (value) =>
+  value === undefined ? "–" : value >= 999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+
+/** Shows the points (of `byPoint`) in `panel`, beside guesses: `[{ name, of(point, group) }]` in percent. */
+export function strip(panel, points, guesses) {
+  const rows = points.flatMap((each) => each.rows);
+  const scale = Math.max(...rows.flatMap((each) => [each.most, each.entitlement ?? 0]), 1e-9);
+  panel.replaceChildren(
+    ...points.map((point) => table(point, scale, guesses)),
+    h(
+      "p",
+      { class: "note" },
+      `Bar: throughput of a flow, in a group the mean; thin line: least to most. Upright line: entitlement.${guesses.length ? " Triangle: predicted." : ""}`,
+    ),
+  );
+}
+
+function table({ point, rows, total }, scale, guesses) {
+  const names = [...guesses.map((each) => each.name), ...(guesses.length ? ["result"] : [])];
+  const heads = ["Mb/s", "p95 ms", "drops", ...names].map((each) => h("th", { scope: "col" }, each));
+  const body = rows.map((row) =>
+    line(
+      row,
+      scale,
+      total,
+      guesses.map((each) => each.of(point, row.name)),
+    ),
+  );
+  const scores = guesses.map((each) => h("p", { class: "score" }, score(each, point, rows)));
+  return h(
+    "div",
+    { class: "point" },
+    h(
+      "table",
+      {},
+      h("caption", {}, point || "Result"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "flow"), h("td"), ...heads)),
+      h("tbody", {}, ...body),
+    ),
+    ...scores,
+  );
+}
+
+function line(row, scale, total, guesses) {
+  const at = (value) => `${Math.min(100, (100 * value) / scale)}%`;
+  const over = row.entitlement !== undefined && row.mean > 1.05 * row.entitlement;
+  const bar = h(
+    "div",
+    { class: "bar", "aria-hidden": "true" },
+    h("i", { class: over ? "got over" : "got", style: `width:${at(row.mean)}` }),
+  );
+  const mark = (name, style) => bar.append(h("i", { class: name, style }));
+  if (row.flows > 1) mark("range", `left:${at(row.least)};width:${at(row.most - row.least)}`);
+  if (row.entitlement !== undefined) mark("due", `left:${at(row.entitlement)}`);
+  guesses.filter((each) => each !== undefined).forEach((each) => mark("guess", `left:${at((each / 100) * (total / row.flows))}`));
+  const due = row.entitlement === undefined ? "no entitlement" : `entitlement ${number(row.entitlement)} Mb/s`;
+  const cells = [number(row.mean), number(row.delay), row.drops.toLocaleString("en")];
+  if (guesses.length) cells.push(...guesses.map((each) => (each === undefined ? "–" : `${each} %`)), `${row.percent.toFixed(0)} %`);
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, row.flows > 1 ? `${row.name} × ${row.flows}` : row.name),
+    h("td", { class: "bars", title: due }, bar, h("span", { class: "hidden" }, due)),
+    ...cells.map((each) => h("td", {}, each)),
+  );
+}
+
+/** How far guesses are from the result. */
+function score({ name, of }, point, rows) {
+  const errors = rows.map((each) => Math.abs(each.percent - (of(point, each.name) ?? 0)));
+  return `Mean error of ${name}: ${(errors.reduce((sum, each) => sum + each, 0) / errors.length).toFixed(0)} percentage points`;
+}

@@ -1,0 +1,213 @@
+// The page in a browser, as its readers use it.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { encode } from "../src/fragment.js";
+import { close, launch, picture, result, shares, settled, type, withPage } from "./browser.mjs";
+
+const SMALL = `title = "Two flows"
+seed = 1
+stop = "6s"
+measure_from = "1s"
+[topology]
+kind = "dumbbell"
+pairs = 2
+[topology.bottleneck]
+rate = "4Mbit"
+delay = "10ms"
+queue = "fifo"
+[flow.tcp]
+from = "l1"
+to = "r1"
+[flow.udp]
+from = "l2"
+to = "r2"
+source = { kind = "cbr", rate = "3Mbit" }
+`;
+const small = (settings = {}) => encode({ text: SMALL, ...settings });
+
+before(launch);
+after(close);
+
+test("the page opens with a result", () =>
+  withPage({}, async (page) => {
+    assert.match(await page.locator("#status").textContent(), /packet-hops in/);
+    assert.ok(Object.keys(await shares(page)).length >= 8);
+    await page.frameLocator("#report iframe").locator("h1").waitFor();
+  }));
+
+test("a slider changes the scenario and the shares", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    const before = await shares(page);
+    const slider = page.getByRole("slider", { name: "bottleneck rate" });
+    await result(page, async () => {
+      await slider.focus();
+      for (let step = 0; step < 4; step += 1) await page.keyboard.press("ArrowRight");
+    });
+    const after = await shares(page);
+    assert.match(await page.locator("#toml").textContent(), /rate = "10Mbit"/);
+    assert.ok(after["Result tcp"] > before["Result tcp"] + 3, JSON.stringify([before, after]));
+    await page.locator("#toml .cm-content").focus();
+    await result(page, () => page.keyboard.press("ControlOrMeta+z"));
+    assert.match(await page.locator("#toml").textContent(), /rate = "4Mbit"/);
+  }));
+
+test("two disciplines are side by side", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await result(page, () => page.getByLabel("bottleneck queue B").selectOption("fq_codel"));
+    const both = await shares(page);
+    assert.equal(Object.keys(both).length, 4);
+    assert.ok(both["queue=fq_codel tcp"] > both["queue=fifo tcp"], JSON.stringify(both));
+    await result(page, () => page.getByLabel("bottleneck queue B").selectOption(""));
+    assert.match(await page.locator("#toml").textContent(), /queue = "fifo"/);
+  }));
+
+test("a link restores the scenario, seeds and disciplines", async () => {
+  let address;
+  await withPage({ fragment: await small({ a: "drr", b: "red" }) }, async (page) => {
+    await page.waitForFunction(() => document.querySelectorAll("#strip .point").length === 2);
+    await result(page, async () => {
+      await page.locator("#seeds").fill("2");
+      await page.locator("#seeds").blur();
+    });
+    address = new URL(await page.evaluate(() => location.href)).hash;
+  });
+  await withPage({ fragment: address }, async (page) => {
+    assert.equal(await page.locator("#seeds").inputValue(), "2");
+    assert.match(await page.locator("#toml").textContent(), /queue = \["drr", "red"\]/);
+    assert.equal(Object.keys(await shares(page)).length, 4);
+  });
+});
+
+test("an error is at its line, and goes away", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await type(page, SMALL.replace("pairs = 2", "pears = 2"));
+    await page.getByRole("button", { name: "Line 7" }).waitFor();
+    await page.locator("#toml .cm-lintRange-error").first().waitFor();
+    await picture(page, "error");
+    await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
+    assert.equal(await page.locator("#message").isHidden(), true);
+    assert.equal(await page.locator("#toml .cm-lintRange-error").count(), 0);
+  }));
+
+test("a long run asks first and can be cancelled", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await type(page, SMALL.replace('"6s"', '"20000s"').replace("4Mbit", "40Mbit"));
+    await page.getByRole("button", { name: "Run it" }).waitFor();
+    await picture(page, "long");
+    await page.getByRole("button", { name: "Run it" }).click();
+    await page.waitForFunction(() => document.querySelector("#progress").value > 0);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await page.locator("#status").textContent(), "Cancelled.");
+    await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
+  }));
+
+test("text over 200 kB is refused", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await type(page, `${SMALL}# ${"x".repeat(200_000)}\n`);
+    await page.getByText("longer than 200 kB").waitFor();
+  }));
+
+test("a damaged link is said", () =>
+  withPage({ fragment: "#s=AAAA" }, async (page) => {
+    await page.getByText("The link is damaged").waitFor();
+  }));
+
+test("the result is hidden until shares are predicted", async () => {
+  const answer = JSON.stringify({ "": { tcp: 25, udp: 75 } });
+  await withPage({ fragment: await small({ predict: 1, answer }), wait: false }, async (page) => {
+    const reveal = page.getByRole("button", { name: "Reveal the result" });
+    await reveal.waitFor();
+    assert.equal((await page.locator("#strip").isHidden()) && (await page.locator("#report").isHidden()), true);
+    assert.equal(await reveal.isDisabled(), true);
+    await settled(page);
+    await picture(page, "predict");
+    await page.getByRole("slider", { name: "tcp, predicted" }).fill("40");
+    await page.getByRole("slider", { name: "udp, predicted" }).focus();
+    await page.keyboard.press("End");
+    await reveal.click();
+    await page.getByText("Mean error of predicted").waitFor();
+    await page.getByText("Mean error of expected").waitFor();
+    await picture(page, "revealed");
+    assert.match(await page.locator("#strip tbody tr").first().textContent(), /40 %25 %/);
+  });
+});
+
+test("the keyboard alone reaches everything", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await page.locator("#toml .cm-content").focus();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
+    const inside = () => page.evaluate(() => document.querySelector("#toml").contains(document.activeElement));
+    for (let step = 0; step < 3 && (await inside()); step += 1) await page.keyboard.press("Tab");
+    assert.equal(await inside(), false);
+    await page.locator("#pick").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("bufferbloat");
+    await result(page, () => page.keyboard.press("Enter"));
+    assert.match(await page.title(), /Bufferbloat/);
+  }));
+
+test("keys and values are completed", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await page.locator("#toml .cm-line", { hasText: "queue" }).click();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("lo");
+    await page.locator(".cm-tooltip-autocomplete li", { hasText: "loss" }).waitFor();
+    await page.locator(".doc").first().waitFor();
+    await picture(page, "completion");
+  }));
+
+test("files can be downloaded", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await page.frameLocator("#report iframe").locator("svg").first().waitFor();
+    const get = async (name) => {
+      await page.locator("#save").click();
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).first().click()]);
+      return readFile(await download.path(), "utf8");
+    };
+    assert.equal(await get("Scenario (TOML)"), SMALL);
+    assert.match(await get("Table flows"), /^point,seed,flow/);
+    assert.match(await get("(SVG)"), /^<svg[^>]* xmlns/);
+    assert.match(await get("Report"), /^<!DOCTYPE html>/);
+  }));
+
+test("the report keeps its place and open sections", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    const frame = () => page.frames().find((each) => each !== page.mainFrame());
+    const open = () => frame().evaluate(() => [...document.querySelectorAll("details")].map((each) => each.open));
+    const at = await open();
+    await frame().evaluate(() => document.querySelectorAll("details").forEach((each) => (each.open = !each.open)));
+    await frame().evaluate(() => window.scrollTo(0, 300));
+    await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
+    await page.waitForFunction(() => document.querySelectorAll("#report iframe").length === 1);
+    assert.equal(await frame().evaluate(() => window.scrollY), 300);
+    assert.deepEqual(
+      await open(),
+      at.map((each) => !each),
+    );
+  }));
+
+for (const [width, height] of [
+  [360, 740],
+  [800, 900],
+  [1600, 900],
+]) {
+  for (const dark of [false, true]) {
+    test(`at ${width} pixels, ${dark ? "dark" : "light"}, nothing overflows`, () =>
+      withPage({ width, height, dark }, async (page) => {
+        const overflows = () => page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+        assert.equal(await overflows(), false);
+        await page.waitForFunction(() => document.querySelector("#report iframe:not(.behind)"));
+        await picture(page, `${width}-${dark ? "dark" : "light"}-result`);
+        if (width > 600) return;
+        for (const part of ["Scenario", "Sliders"]) {
+          await page.getByRole("tab", { name: part }).first().click();
+          assert.equal(await page.locator(`#${part.toLowerCase()}`).isVisible(), true);
+          assert.equal(await overflows(), false);
+          await picture(page, `${width}-${dark ? "dark" : "light"}-${part.toLowerCase()}`);
+        }
+      }));
+  }
+}

@@ -1,0 +1,90 @@
+// Parts without a browser.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { decode, encode } from "../src/fragment.js";
+import { format, parse, steps } from "../src/quantity.js";
+import { scan } from "../src/scan.js";
+import { byPoint } from "../src/shares.js";
+import { itemName, items, positions } from "../src/text.js";
+
+test("a fragment gives its parts back", async () => {
+  const state = { text: 'title = "ü"\n'.repeat(100), seeds: "5", a: "fifo", answer: '{"queue=fifo":{"udp":50}}' };
+  assert.deepEqual(await decode(await encode(state)), state);
+});
+
+test("a fragment that unpacks to more is refused", async () => {
+  const fragment = await encode({ text: "x".repeat(300_000) });
+  await assert.rejects(decode(fragment), /longer than 200 kB/);
+});
+
+test("the script and the page write the same fragment", async () => {
+  const script = fileURLToPath(new URL("../fragment.mjs", import.meta.url));
+  const file = fileURLToPath(new URL("../package.json", import.meta.url));
+  const printed = execFileSync(process.execPath, [script, file, "seeds=3"], { encoding: "utf8" }).trim();
+  assert.equal((await decode(printed)).seeds, "3");
+  assert.match((await decode(printed)).text, /apportion-playground/);
+});
+
+test("quantities are read and written", () => {
+  assert.deepEqual(parse("rate", '"2.5Mbit"'), { family: "rate", value: 2.5e6 });
+  assert.deepEqual(parse("size", '"100p"'), { family: "packets", value: 100 });
+  assert.equal(parse("time", '"2ms * i"'), undefined);
+  assert.equal(format("rate", 12e6), "12Mbit");
+  assert.equal(format("time", 0.0005), "500us");
+  assert.equal(format("size", 64_000), "64kB");
+});
+
+test("steps ascend and hold the value itself", () => {
+  for (const [family, value] of [
+    ["rate", 13.7e6],
+    ["time", 0.01],
+    ["time", 0],
+    ["packets", 1],
+    ["count", 11],
+    ["size", 96_000],
+  ]) {
+    const found = steps(family, value);
+    assert.ok(found.includes(value), `${family} ${value}`);
+    assert.ok(found.length > 10 && found.every((each, index) => index === 0 || each > found[index - 1]), `${family} ${found}`);
+  }
+});
+
+test("byte offsets become positions", () => {
+  const at = positions("é = 1");
+  assert.deepEqual([at(0), at(2), at(6)], [0, 1, 5]);
+});
+
+test("items of a list are told apart", () => {
+  const list = '[\n  { kind = "red", a = [1, 2] }, # a, comment\n  "fifo",\n]';
+  assert.deepEqual(items(list), ['{ kind = "red", a = [1, 2] }', '"fifo"']);
+  assert.deepEqual(items(list).map(itemName), ["red", "fifo"]);
+  assert.deepEqual(items('"fifo"'), ['"fifo"']);
+});
+
+test("places in a text are found", () => {
+  const place = (marked) => {
+    const { path, place, key } = scan(marked.replace("|", ""), marked.indexOf("|"));
+    return [path.join("."), place, key];
+  };
+  assert.deepEqual(place("[a.b]\nc|"), ["a.b", "key", undefined]);
+  assert.deepEqual(place('[a]\nq = [ { kind = "re|" } ]'), ["a.q.[]", "value", "kind"]);
+  assert.deepEqual(place('[a]\nq = [ "x", # c\n "|" ]'), ["a", "value", "q"]);
+  assert.deepEqual(place("[[c]]\na|"), ["c.[]", "key", undefined]);
+  assert.deepEqual(place("[a.b|]"), ["a", "header", undefined]);
+  assert.deepEqual(place("a = 1 # x|"), ["", "none", undefined]);
+});
+
+test("flows of a table are one row", () => {
+  const share = (flow, throughput_mbps) => ({ point: "", flow, throughput_mbps, entitlement_mbps: 1, delay_p95_ms: null, drops: 1 });
+  const [{ rows, total }] = byPoint([share("b.1", 1), share("b.2", 3), share("u", 4)]);
+  assert.equal(total, 8);
+  assert.deepEqual(
+    rows.map((each) => [each.name, each.mean, each.most, each.percent, each.drops]),
+    [
+      ["b", 2, 3, 50, 2],
+      ["u", 4, 4, 50, 1],
+    ],
+  );
+});
