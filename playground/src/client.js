@@ -50,9 +50,9 @@ export class Engine {
     this.#worker.postMessage({ module: this.#module });
   }
 
-  #receive({ answer, done, total, failure, trap, bytes }) {
+  #receive({ answer, part, failure, trap, bytes }) {
     if (failure !== undefined) this.#fail(explain(failure, trap, bytes));
-    else if (answer === undefined) this.#pending?.progress(done, total);
+    else if (answer === undefined) this.#pending?.progress(part);
     else {
       const { resolve } = this.#pending;
       this.#pending = undefined;

@@ -45,9 +45,8 @@ export function files(text, result, document) {
       found.push({ label: `Table ${name} (CSV)`, save: () => save(`${name}.csv`, "text/csv", table) });
   }
   for (const [index, svg] of [...(document?.querySelectorAll("svg") ?? [])].entries()) {
-    const figure = svg.closest("figure, .card");
-    const title =
-      figure?.querySelector("figcaption b, figcaption, h3")?.textContent.trim() || svg.getAttribute("aria-label") || `figure ${index + 1}`;
+    const caption = svg.closest("figure")?.querySelector("figcaption b, figcaption") ?? svg.closest(".card")?.querySelector("h3");
+    const title = caption?.textContent.trim() || `Figure ${index + 1}`;
     found.push({ label: `${title.slice(0, 60)} (SVG)`, save: () => save(`figure-${index + 1}.svg`, "image/svg+xml", standalone(svg)) });
   }
   return found;

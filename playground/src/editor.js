@@ -1,4 +1,4 @@
-// The editors: CodeMirror with what a scenario, or a drop policy, needs.
+// The editors: CodeMirror with what a scenario, or a policy, needs.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
@@ -86,29 +86,31 @@ export class ScenarioEditor {
     this.#view.dispatch({ changes, annotations: Transaction.userEvent.of("input.type.knob") });
   }
 
-  /** Shows an error at a line and column, both from 1, or none. */
-  mark(error) {
+  /** Shows problems, `[{ message, line, path }]`, at their lines, from 1: at the key if it is there. */
+  mark(problems) {
     const { doc } = this.#view.state;
-    const diagnostics = [];
-    if (error) {
-      const line = doc.line(Math.min(Math.max(error.line ?? 1, 1), doc.lines));
-      const from = Math.min(line.from + Math.max((error.column ?? 1) - 1, 0), line.to);
-      const word = /^["']?[\w.-]*["']?/.exec(doc.sliceString(from, line.to))[0].length;
-      diagnostics.push({ from, to: Math.max(from + word, Math.min(from + 1, line.to)), severity: "error", message: error.message });
-    }
+    const diagnostics = problems
+      .filter(({ line }) => line)
+      .map(({ line, path, message }) => {
+        const { from, to, text } = doc.line(Math.min(line, doc.lines));
+        const key = path?.split(".").at(-1);
+        const at = key ? text.indexOf(key) : -1;
+        const start = at >= 0 ? at : text.length - text.trimStart().length;
+        return { from: from + start, to: at >= 0 ? from + at + key.length : to, severity: "error", message };
+      })
+      .sort((one, other) => one.from - other.from);
     this.#view.dispatch(setDiagnostics(this.#view.state, diagnostics));
   }
 
-  /** Moves the cursor to a line and column, both from 1. */
-  go(line, column) {
+  /** Moves the cursor to a line, from 1. */
+  go(line) {
     const { doc } = this.#view.state;
-    const { from, to } = doc.line(Math.min(line, doc.lines));
-    this.#view.dispatch({ selection: { anchor: Math.min(from + column - 1, to) }, scrollIntoView: true });
+    this.#view.dispatch({ selection: { anchor: doc.line(Math.min(line, doc.lines)).to }, scrollIntoView: true });
     this.#view.focus();
   }
 }
 
-/** The editor of a drop policy in `parent`; `changed()` is called after each change of its text. */
+/** The editor of the reader's policy in `parent`; `changed()` is called after each change of its text. */
 export function policyEditor(parent, text, changed) {
   return new EditorView({
     parent,
@@ -117,7 +119,7 @@ export function policyEditor(parent, text, changed) {
       extensions: [
         COMMON,
         StreamLanguage.define(javascript),
-        EditorView.contentAttributes.of({ "aria-label": "Drop policy (JavaScript)" }),
+        EditorView.contentAttributes.of({ "aria-label": "Own policy (JavaScript)" }),
         EditorView.updateListener.of((update) => update.docChanged && changed()),
       ],
     }),

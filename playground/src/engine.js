@@ -1,13 +1,17 @@
 // The simulator as a function from a request to its answer, in a worker of the page and in Node.
 
+const text = (memory, at, length) => new TextDecoder().decode(new Uint8Array(memory.buffer, at, length));
+
 /**
  * Instantiates the module and returns `request(object) -> object`.
  *
- * `progress(done, total)` is called during a run; `admit` is the drop policy of the reader, if there is one. Imports
- * of a dependency that no request reaches are stubs that throw.
+ * `progress(part)` is called during a run. `policy(rate)` returns a number for a link whose discipline is the reader's
+ * own, and `admit(number, now, flow, size, packets, bytes, random)` its verdict: 0 accept, 1 drop, 2 mark. Imports of a
+ * dependency that no request reaches are stubs that throw. A request that panics throws its message.
  */
-export async function start(module, { progress = () => {}, admit = () => 0 } = {}) {
-  const own = { progress, admit, now: () => performance.now() };
+export async function start(module, { progress = () => {}, policy = () => 0, admit = () => 0 } = {}) {
+  let panic;
+  const own = { progress, policy, admit, failed: (at, length) => (panic = text(exports.memory, at, length)) };
   const imports = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
     imports[from] ??= {};
@@ -17,18 +21,24 @@ export async function start(module, { progress = () => {}, admit = () => 0 } = {
         throw new Error(`the engine called ${from}.${name}, which a page does not have`);
       });
   }
-  const { memory, alloc, free, request } = (await WebAssembly.instantiate(module, imports)).exports;
+  const { exports } = await WebAssembly.instantiate(module, imports);
+  const { memory, alloc, free, request } = exports;
 
   const ask = (object) => {
     const argument = new TextEncoder().encode(JSON.stringify(object));
     const at = alloc(argument.length);
     new Uint8Array(memory.buffer, at, argument.length).set(argument);
-    const answer = request(at, argument.length);
-    free(at, argument.length);
+    let answer;
+    try {
+      answer = request(at, argument.length) >>> 0; // It frees the argument.
+    } catch (error) {
+      if (panic) error.message = panic;
+      throw error;
+    }
     const length = new DataView(memory.buffer).getUint32(answer, true);
-    const text = new TextDecoder().decode(new Uint8Array(memory.buffer, answer + 4, length));
+    const json = text(memory, answer + 4, length);
     free(answer, 4 + length);
-    return JSON.parse(text);
+    return JSON.parse(json);
   };
   ask.bytes = () => memory.buffer.byteLength;
   return ask;

@@ -3,8 +3,12 @@ import { h } from "./dom.js";
 import { format, parse, steps } from "./quantity.js";
 import { itemName, items } from "./text.js";
 
-/** Knobs that are shown at once; the others are under "More". */
+/** Knobs that are shown at once; the others are under "more". */
 const SHOWN = 8;
+/** What is shown last: a change of it seldom says anything about shares. */
+const LATER = /(^|\.)(stop|measure_from|pairs)$/;
+/** Where the slider of a buffer begins whose size is the default. */
+const BUFFER = '"100p"';
 
 /** The panel of all knobs; `replace([{ from, to, insert }])` changes the scenario. */
 export class Knobs {
@@ -19,81 +23,75 @@ export class Knobs {
     this.#replace = replace;
   }
 
-  /** Shows `found`, `[{ path, kind, value, from, to }]` with positions of the editor. Controls in use stay. */
+  /**
+   * Shows what `check` found, `[{ path, kind, value, from, to, template }]`, with positions of the editor.
+   *
+   * The buffers of a list of disciplines are one knob. Controls of knobs that stay are kept, with their focus.
+   */
   show(found) {
-    const usable = found
-      .map((each) => ({ ...each, quantity: parse(each.kind, each.value) }))
+    const knobs = merged(found)
+      .map((each) => ({ ...each, quantity: parse(each.kind, each.value ?? BUFFER) }))
       .filter((each) => each.quantity || this.#choices[each.kind]);
-    const same =
-      usable.length === this.#knobs.length &&
-      usable.every(({ path, kind }, index) => path === this.#knobs[index].path && kind === this.#knobs[index].kind);
-    if (same) {
-      usable.forEach((each, index) => Object.assign(this.#knobs[index], each));
-    } else {
-      this.#knobs = usable;
-      const controls = usable.map((each) => this.#control(each));
-      const more = controls.splice(SHOWN);
-      this.#panel.replaceChildren(...controls);
-      if (more.length) this.#panel.append(h("details", {}, h("summary", {}, `${more.length} more`), ...more));
-      if (!usable.length)
-        this.#panel.append(h("p", { class: "note" }, "This scenario has no single values to slide: all are formulas or lists."));
-    }
+    knobs.sort((one, other) => LATER.test(one.path) - LATER.test(other.path));
+    const names = (all) => all.map(({ path, kind }) => `${kind} ${path}`).join();
+    if (names(knobs) === names(this.#knobs)) knobs.forEach((each, index) => Object.assign(this.#knobs[index], each));
+    else this.#build(knobs);
     this.#knobs.forEach((each) => each.update());
+  }
+
+  #build(knobs) {
+    this.#knobs = knobs;
+    const controls = knobs.map((each) => (each.quantity ? this.#slider(each) : this.#select(each)));
+    const more = controls.splice(SHOWN);
+    this.#panel.replaceChildren(...controls);
+    if (more.length) this.#panel.append(h("details", {}, h("summary", {}, `${more.length} more`), h("div", {}, ...more)));
+    if (!knobs.length)
+      this.#panel.append(h("p", { class: "note" }, "All values of this scenario are lists or expressions: edit its text."));
   }
 
   /** Moves positions with a change of the text. */
   move(changes) {
-    for (const knob of this.#knobs) {
-      knob.from = changes.mapPos(knob.from, -1);
-      knob.to = changes.mapPos(knob.to, 1);
+    for (const place of this.#knobs.flatMap(({ places }) => places)) {
+      place.from = changes.mapPos(place.from, -1);
+      place.to = changes.mapPos(place.to, 1);
     }
   }
 
-  /** Disciplines A and B of the first queue, or undefined. */
-  get pair() {
-    const queue = this.#knobs.find(({ kind }) => kind === "queue");
-    if (!queue) return undefined;
-    const names = items(queue.value).map(itemName);
-    return names.length <= 2 ? { a: names[0], b: names[1] } : undefined;
-  }
-
-  /** Chooses disciplines A and, unless empty, B of the first queue. */
+  /** Chooses disciplines A and, unless empty, B of the first queue; without `a` its first one stays. */
   choose(a, b) {
     const queue = this.#knobs.find(({ kind }) => kind === "queue");
-    if (queue) this.#set(queue, list(queue, a, b));
+    if (queue) this.#set(queue, list(queue, a ?? itemName(items(queue.value)[0]), b));
   }
 
   /** Writes a knob's value. More flows than a dumbbell has pairs of hosts raise its pairs as well. */
   #set(knob, value) {
-    const changes = [{ from: knob.from, to: knob.to, insert: value }];
+    const change = ({ places }) => places.map(({ from, to, template }) => ({ from, to, insert: template.replace("%", () => value) }));
+    const changes = change(knob);
     knob.value = value;
     const pairs = this.#knobs.find(({ path }) => path.endsWith(".pairs"));
     if (pairs && knob.path.endsWith(".count") && Number(value) > Number(pairs.value)) {
       pairs.value = value;
-      changes.push({ from: pairs.from, to: pairs.to, insert: value });
+      changes.push(...change(pairs));
     }
     this.#replace(changes);
-  }
-
-  #control(knob) {
-    return knob.quantity ? this.#slider(knob) : this.#select(knob);
   }
 
   #slider(knob) {
     const input = h("input", { type: "range", min: 0, step: 1, "aria-label": label(knob.path) });
     const output = h("output");
     let values = [];
-    const say = (value) => {
-      const text = format(knob.quantity.family, value);
-      output.textContent = text.replace(/(\d)([a-zA-Z])/, "$1 $2").replace(/ p$/, values[input.value] === 1 ? " packet" : " packets");
+    const say = () => {
+      const { family, value } = knob.quantity;
+      const text = format(family, value).replace(/(\d)([a-zA-Z])/, "$1 $2");
+      const packets = value === 1 ? " packet" : " packets";
+      output.textContent = knob.value === null ? "default" : text.replace(/ p$/, packets);
       input.setAttribute("aria-valuetext", output.textContent);
     };
     input.addEventListener("input", () => {
-      const value = values[input.value];
-      const text = format(knob.quantity.family, value);
-      this.#set(knob, /["']/.test(knob.value) ? `"${text}"` : text);
-      knob.quantity = { ...knob.quantity, value };
-      say(value);
+      knob.quantity.value = values[input.value];
+      const text = format(knob.quantity.family, knob.quantity.value);
+      this.#set(knob, knob.kind === "count" ? text : `"${text}"`);
+      say();
     });
     knob.update = () => {
       const { family, value } = knob.quantity;
@@ -101,7 +99,7 @@ export class Knobs {
       if (!values.some(near)) values = steps(family, value);
       input.max = values.length - 1;
       input.value = values.findIndex(near);
-      say(value);
+      say();
     };
     return h("label", { class: "knob", title: knob.path }, h("span", {}, label(knob.path)), output, input);
   }
@@ -120,7 +118,7 @@ export class Knobs {
       const each = items(knob.value);
       const names = each.map(itemName);
       const several = names.length > 2;
-      first.options[0].textContent = several ? `${names.length} in the scenario` : "";
+      first.options[0].textContent = several ? `${names.length} of the text` : "";
       first.options[0].disabled = !several;
       first.value = several || !names[0] ? "" : names[0];
       second.options[0].textContent = "none";
@@ -148,11 +146,22 @@ function list(knob, a, b) {
   return chosen.length > 1 ? `[${chosen.join(", ")}]` : chosen[0];
 }
 
+/** Knobs with their `places`; the sizes of the buffers of one queue, in a list or not, become one knob. */
+function merged(found) {
+  const knobs = new Map();
+  for (const { from, to, template, ...knob } of found) {
+    const path = knob.path.replace(/\[\d+\]\.limit$/, ".limit");
+    const known = knobs.get(path);
+    if (known) {
+      known.places.push({ from, to, template });
+      known.value ??= knob.value;
+    } else knobs.set(path, { ...knob, path, places: [{ from, to, template }] });
+  }
+  return [...knobs.values()];
+}
+
 /** A knob's path for people: `topology.bottleneck.rate` is "bottleneck rate". */
 function label(path) {
-  return path
-    .replace(/^(topology|link|flow|defaults)\./, "")
-    .replaceAll(".", " ")
-    .replace(/\bsource /, "")
-    .replaceAll("_", " ");
+  const words = path.replace(/^(topology|link|flow)\./, "").replace(/queue\.limit$/, "buffer");
+  return words.replace(/\.source\./, ".").replaceAll(/[._]/g, " ");
 }

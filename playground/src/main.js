@@ -2,10 +2,11 @@
 import { Engine } from "./client.js";
 import { byId, h } from "./dom.js";
 import { files } from "./download.js";
-import { ScenarioEditor } from "./editor.js";
+import { policyEditor, ScenarioEditor } from "./editor.js";
 import { decode, encode } from "./fragment.js";
 import { Knobs } from "./knobs.js";
 import { picker } from "./picker.js";
+import { EXAMPLE } from "./policy.js";
 import { Prediction } from "./predict.js";
 import { Report } from "./report.js";
 import { Session } from "./session.js";
@@ -38,20 +39,29 @@ const editor = new ScenarioEditor(byId("toml"), (changes) => {
   byId("result").classList.add("stale");
   session?.changed();
 });
+const policy = policyEditor(byId("code"), EXAMPLE, () => {
+  byId("result").classList.add("stale");
+  session?.changed();
+});
 const report = new Report(byId("report"));
 const prediction = new Prediction(byId("prediction"), () => draw());
 let knobs = new Knobs(byId("sliders"), {}, (changes) => editor.replace(changes));
 let session;
+let foreign; // the policy of a link, until the reader agrees to run it
 
 /** What the session tells, shown. */
 const view = {
   text: () => editor.text,
   seeds,
-  javascript: () => undefined,
+  javascript: () => (/["']own["']/.test(editor.text) ? policy.state.doc.toString() : undefined),
+  doubt: () =>
+    foreign !== undefined && view.javascript() === foreign
+      ? "This link has a policy in JavaScript, which runs without a network."
+      : undefined,
 
   checked(answer, text) {
-    editor.mark();
-    message();
+    editor.mark([]);
+    message([]);
     const at = positions(text);
     knobs.show(answer.knobs.map((each) => ({ ...each, from: at(each.from), to: at(each.to) })));
     if (pair) knobs.choose(pair.a, pair.b);
@@ -65,17 +75,19 @@ const view = {
     remember();
   },
 
-  invalid(error) {
-    editor.mark(error.line ? error : undefined);
-    message(error);
+  invalid(problems) {
+    editor.mark(problems);
+    message(problems);
     question();
     busy(false);
     say("The scenario has an error.");
   },
 
-  ask({ estimate, hops }, go) {
-    const time = estimate < 90 ? `${Math.round(estimate)} s` : `${Math.round(estimate / 60)} min`;
-    question(`This run takes about ${time} (${Math.round(hops / 1e6)} million packet-hops).`, go);
+  ask(text, go) {
+    question(text, () => {
+      foreign = undefined;
+      go();
+    });
     busy(false);
     say("Not run yet.");
   },
@@ -92,14 +104,14 @@ const view = {
     result = { ...found, text };
     busy(false);
     if (text === editor.text) byId("result").classList.remove("stale");
-    say(`${hops.toLocaleString("en")} packet-hops in ${took.toFixed(took < 10 ? 1 : 0)} s${found.cut ? `. ${found.cut}` : ""}`);
+    say(`${Math.round(hops).toLocaleString("en")} packet-hops in ${took.toFixed(took < 10 ? 1 : 0)} s`);
     draw(last);
     performance.mark("result");
   },
 
   failed(text) {
     busy(false);
-    message({ message: text });
+    message([{ message: text }]);
     say("The run failed.");
   },
 
@@ -115,13 +127,11 @@ function busy(on) {
   byId("progress").value = 0;
 }
 
-/** An error below the editor, with its place; nothing without one. */
-function message(error) {
-  const place = error?.line ? h("button", { click: () => editor.go(error.line, error.column ?? 1) }, `Line ${error.line}`) : undefined;
-  byId("message").hidden = !error;
-  byId("message").replaceChildren(
-    ...(error ? [place, place ? " " : undefined, error.message, error.mend ? ` ${error.mend}` : undefined].filter(Boolean) : []),
-  );
+/** Problems below the editor, each with its line. */
+function message(problems) {
+  byId("message").hidden = problems.length === 0;
+  const place = ({ line }) => h("button", { click: () => editor.go(line) }, `Line ${line}`);
+  byId("message").replaceChildren(...problems.map((each) => h("p", {}, each.line ? place(each) : "", each.message)));
 }
 
 /** A question above the result with a button to go on; nothing without one. */
@@ -147,6 +157,7 @@ function state() {
   const answer = prediction.revealed ? prediction.values : expected;
   return {
     text: editor.text,
+    javascript: view.javascript(),
     seeds: seeds() > 1 ? seeds() : undefined,
     predict: predicting() ? 1 : undefined,
     answer: predicting() && answer ? JSON.stringify(answer) : undefined,
@@ -176,9 +187,11 @@ async function open({ text, damage, ...settings }) {
   expected = parsed(settings.answer);
   pair = settings.a || settings.b ? settings : undefined;
   asked = undefined;
+  foreign = settings.javascript;
+  if (foreign) policy.dispatch({ changes: { from: 0, to: policy.state.doc.length, insert: foreign } });
   editor.text = text;
   await session.update();
-  if (damage) message({ message: damage });
+  if (damage) message([{ message: damage }]);
 }
 
 function parsed(answer) {
@@ -225,12 +238,13 @@ function wire(catalog) {
     const found = files(editor.text, predicting() && !prediction.revealed ? undefined : result, report.document);
     const close = () => byId("files").close();
     byId("files").replaceChildren(
-      h("h2", {}, "Download"),
+      h("h2", {}, "Save"),
       ...found.map(({ label, save }) => h("button", { click: () => (save(), close()) }, label)),
       h("button", { click: close }, "Close"),
     );
     byId("files").showModal();
   };
+  byId("own").onclick = () => knobs.choose(undefined, "own");
   byId("cancel").onclick = () => session.cancel();
   byId("seeds").onchange = () => session.update();
   byId("predict").onchange = () => {
@@ -243,6 +257,7 @@ function wire(catalog) {
 
 async function begin() {
   tabs(document.querySelector("body > nav"), (id) => (document.querySelector("main").dataset.tab = id));
+  tabs(byId("texts"), (id) => ["toml", "policy"].forEach((each) => (byId(each).hidden = each !== id)));
   const address = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
   const module = await compile();
   const checker = new Engine(module, address);

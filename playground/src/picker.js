@@ -31,6 +31,8 @@ export function picker(dialog, scenarios, chosen) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const seen = buttons.map((each) => each.button).filter((each) => !each.hidden);
     if (event.key === "Enter" && event.target === input) seen[0]?.click();
+    else if (event.key === "Escape")
+      dialog.close(); // A search field would only be emptied.
     else if (step) (seen[seen.indexOf(document.activeElement) + step] ?? input).focus();
     else return;
     event.preventDefault();

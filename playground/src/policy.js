@@ -1,25 +1,57 @@
-// The reader's drop policy: JavaScript that defines `admit`, evaluated in the worker alone.
+// The reader's buffer policy: JavaScript that defines `admit`, evaluated in the worker alone.
 
-const NAMES = { accept: 0, drop: 1, mark: 2 };
+const VERDICTS = { accept: 0, drop: 1, mark: 2 };
+
+/** The policy that the page begins with. */
+export const EXAMPLE = `// Decides about each packet that arrives, for links with the discipline "own".
+//
+// now: seconds; flow: its number; size: bytes; packets, bytes: backlog;
+// random: from 0 to 1; rate: of the link, bit/s; state: an object for each link.
+// Returns "accept", "drop" or "mark".
+
+function admit({ flow, packets, state }) {
+  // Each flow may hold an equal part of the last 100 arrivals.
+  state.last ??= [];
+  state.last.push(flow);
+  if (state.last.length > 100) state.last.shift();
+  const flows = new Set(state.last).size;
+  const own = state.last.filter((each) => each === flow).length;
+  return packets > 20 && own > 100 / flows ? "drop" : "accept";
+}
+`;
 
 /**
- * The import `env.admit` of the engine, from the text of a policy.
+ * Imports `policy` and `admit` of the engine, from the text of a policy.
  *
- * The text defines `function admit({ now, flow, size, packets, bytes })`, which returns "accept", "drop" or "mark".
  * The text is loaded as a script by its own address, since the page forbids `eval`.
  */
-export function policy(text) {
-  const address = URL.createObjectURL(new Blob([`self.admit = undefined;\n${text}\n;self.admit ??= admit;`]));
-  try {
-    importScripts(address);
-  } finally {
-    URL.revokeObjectURL(address);
-  }
-  const { admit } = self;
-  if (typeof admit !== "function") throw new Error("the policy must define a function `admit`");
-  return (now, flow, size, packets, bytes) => {
-    const verdict = admit({ now: now / 1e9, flow, size, packets, bytes });
-    if (!(verdict in NAMES)) throw new Error(`\`admit\` returned ${JSON.stringify(verdict)}; return "accept", "drop" or "mark"`);
-    return NAMES[verdict];
+export function load(text) {
+  const links = [];
+  let decide;
+  const define = () => {
+    const address = URL.createObjectURL(new Blob([`${text}\n;self.admit = admit;`]));
+    try {
+      importScripts(address);
+    } catch (error) {
+      throw new Error(`The policy is not right: ${error.message}`);
+    } finally {
+      URL.revokeObjectURL(address);
+    }
+    return self.admit;
+  };
+  return {
+    policy(rate) {
+      decide ??= define();
+      links.push({ rate, state: {} });
+      return links.length - 1;
+    },
+    admit(number, now, flow, size, packets, bytes, random) {
+      const { rate, state } = links[number];
+      const verdict = decide({ now: now / 1e9, flow, size, packets, bytes, random, rate, state });
+      if (!Object.hasOwn(VERDICTS, verdict)) {
+        throw new Error(`\`admit\` returned ${JSON.stringify(verdict)}; return "accept", "drop" or "mark".`);
+      }
+      return VERDICTS[verdict];
+    },
   };
 }

@@ -16,8 +16,9 @@ const MOST_MEMORY = 900e6;
 /**
  * The scenario's way from text to result.
  *
- * `view` has `text()`, `seeds()`, `javascript()`, and is told by `invalid(error)`, `checked(answer)`, `ask(text, go)`,
- * `running(estimate)`, `progress(part)`, `result(result)`, `failed(message)` and `cancelled()`.
+ * `view` has `text()`, `seeds()`, `javascript()` (the reader's policy, if the scenario uses it) and `doubt()` (why a run must be
+ * asked for, if it must). It is told by `invalid(problems)`, `checked(answer, text)`, `ask(question, go)`, `running()`,
+ * `progress(part)`, `result(result, about)`, `failed(message)` and `cancelled()`.
  */
 export class Session {
   #checker;
@@ -50,26 +51,24 @@ export class Session {
     this.#since = undefined;
     const text = this.#view.text();
     if (size(text) > MOST_BYTES) {
-      this.#stop({
-        message: `The scenario is longer than ${MOST_BYTES / 1000} kB, the most that this page runs. Run it with the command.`,
-      });
+      this.#stop(`The scenario is longer than ${MOST_BYTES / 1000} kB, the most that this page runs. Run it with the command.`);
       return;
     }
     let answer;
     try {
-      answer = await this.#checker.request({ op: "check", text, javascript: this.#view.javascript() });
+      answer = await this.#checker.request({ op: "check", text });
     } catch (failure) {
-      if (!failure.cancelled) this.#stop({ message: failure.message });
+      if (!failure.cancelled) this.#stop(failure.message);
       return;
     }
     if (this.#view.text() !== text) return; // The next check is under way.
     if (!answer.ok) {
-      this.#stop(answer);
+      this.#stop(...answer.problems);
       return;
     }
     this.#checked = { ...answer, text };
     this.#view.checked(answer, text);
-    await this.#run();
+    if (this.#view.text() === text) await this.#run();
   }
 
   cancel() {
@@ -77,10 +76,10 @@ export class Session {
     this.#runner.cancel();
   }
 
-  #stop(error) {
+  #stop(...problems) {
     this.#checked = undefined;
     this.cancel();
-    this.#view.invalid(error);
+    this.#view.invalid(problems.map((each) => (typeof each === "string" ? { message: each } : each)));
   }
 
   async #run() {
@@ -88,15 +87,16 @@ export class Session {
     const seeds = this.#view.seeds();
     const estimate = seconds(hops * seeds);
     if (bytes > MOST_MEMORY) {
-      this.#stop({
-        message: `The run needs about ${Math.ceil(bytes / 1e6)} MB of memory; a page has 1 GB. Shorten \`stop\`, use fewer flows or points, or run it with the command.`,
-      });
+      const need = `The run needs about ${Math.ceil(bytes / 1e6)} MB of memory, and a page has 1 GB.`;
+      this.#stop(`${need} Shorten \`stop\`, use fewer flows or points, or run it with the command.`);
       return;
     }
-    if (estimate > LONG && this.#agreed !== `${seeds} ${text}`) {
+    const question = this.#view.doubt() ?? (estimate > LONG ? long(estimate, hops * seeds) : undefined);
+    const wish = `${seeds} ${this.#view.javascript() ?? ""} ${text}`;
+    if (question && this.#agreed !== wish) {
       this.cancel();
-      this.#view.ask({ estimate, hops: hops * seeds }, () => {
-        this.#agreed = `${seeds} ${text}`;
+      this.#view.ask(question, () => {
+        this.#agreed = wish;
         this.#run();
       });
       return;
@@ -105,7 +105,7 @@ export class Session {
       this.#waiting = true;
       return;
     }
-    this.#expected = estimate;
+    this.#expected = this.#view.javascript() === undefined ? estimate : Infinity; // A policy may loop for ever.
     await this.#work(text, seeds, hops * seeds);
     if (this.#waiting && this.#checked) {
       this.#waiting = false;
@@ -118,11 +118,11 @@ export class Session {
     this.#view.running();
     try {
       const result = await this.#runner.request(
-        { op: "run", text, seeds, phase_check: false, javascript: this.#view.javascript() },
-        (done, total) => this.#view.progress(total > 0 ? done / total : 0),
+        { op: "run", text, seeds, phase_check: false, tables: true, javascript: this.#view.javascript() },
+        (part) => this.#view.progress(part),
       );
       const took = (performance.now() - began) / 1000;
-      if (!result.ok) return this.#view.failed(result.message);
+      if (!result.ok) return this.#view.invalid(result.problems);
       learn(hops, took);
       this.#view.result(result, { text, took, hops, last: !this.#waiting });
     } catch (failure) {
@@ -130,4 +130,10 @@ export class Session {
       else this.#view.failed(failure.message);
     }
   }
+}
+
+/** The question before a long run. */
+function long(estimate, hops) {
+  const time = estimate < 90 ? `${Math.round(estimate)} s` : `${Math.round(estimate / 60)} min`;
+  return `This run takes about ${time} (${Math.round(hops / 1e6)} million packet-hops).`;
 }

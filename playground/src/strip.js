@@ -20,8 +20,8 @@ export function strip(panel, points, guesses) {
 }
 
 function table({ point, rows, total }, scale, guesses) {
-  const names = [...guesses.map((each) => each.name), ...(guesses.length ? ["result"] : [])];
-  const heads = ["Mb/s", "p95 ms", "drops", ...names].map((each) => h("th", { scope: "col" }, each));
+  const names = guesses.length ? [...guesses.map((each) => each.name), "result"] : ["Mb/s", "p95 ms", "drops"];
+  const heads = names.map((each) => h("th", { scope: "col" }, each));
   const body = rows.map((row) =>
     line(
       row,
@@ -58,12 +58,14 @@ function line(row, scale, total, guesses) {
   if (row.entitlement !== undefined) mark("due", `left:${at(row.entitlement)}`);
   guesses.filter((each) => each !== undefined).forEach((each) => mark("guess", `left:${at((each / 100) * (total / row.flows))}`));
   const due = row.entitlement === undefined ? "no entitlement" : `entitlement ${number(row.entitlement)} Mb/s`;
-  const cells = [number(row.mean), number(row.delay), row.drops.toLocaleString("en")];
-  if (guesses.length) cells.push(...guesses.map((each) => (each === undefined ? "–" : `${each} %`)), `${row.percent.toFixed(0)} %`);
+  const percent = (value) => (value === undefined ? "–" : `${Math.round(value)} %`);
+  const cells = guesses.length
+    ? [...guesses, row.percent].map(percent)
+    : [number(row.mean), number(row.delay), Math.round(row.drops).toLocaleString("en")];
   return h(
     "tr",
     {},
-    h("th", { scope: "row" }, row.flows > 1 ? `${row.name} × ${row.flows}` : row.name),
+    h("th", { scope: "row", title: row.name }, row.flows > 1 ? `${row.name} × ${row.flows}` : row.name),
     h("td", { class: "bars", title: due }, bar, h("span", { class: "hidden" }, due)),
     ...cells.map((each) => h("td", {}, each)),
   );

@@ -1,25 +1,26 @@
-// The worker: one request at a time. A trap ends it, since the engine's memory is then in an unknown state.
+// The worker: one request at a time. After a failure the page replaces it, since the engine's memory may be torn.
 import { start } from "./engine.js";
-import { policy } from "./policy.js";
+import { load } from "./policy.js";
 
 let engine;
-let admit;
+let own;
 let bytes = () => 0;
 
-self.onmessage = async ({ data }) => {
+self.onmessage = async ({ data: { module, javascript, ...message } }) => {
   try {
-    if (data.module) {
-      engine = start(data.module, {
-        progress: (done, total) => self.postMessage({ done, total }),
-        admit: (...state) => admit(...state),
+    if (module) {
+      engine = start(module, {
+        progress: (part) => self.postMessage({ part }),
+        policy: (rate) => own.policy(rate),
+        admit: (...arrival) => own.admit(...arrival),
       });
       engine.catch(() => {}); // Its error is reported with the first request.
       return;
     }
     const request = await engine;
     bytes = request.bytes;
-    if (data.javascript !== undefined) admit = policy(data.javascript);
-    self.postMessage({ answer: request({ ...data, javascript: data.javascript !== undefined || undefined }) });
+    own = load(javascript ?? "");
+    self.postMessage({ answer: request(message) });
   } catch (error) {
     self.postMessage({ failure: String(error.message ?? error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
   }

@@ -159,6 +159,39 @@ test("keys and values are completed", async () =>
     await picture(page, "completion");
   }));
 
+test("a policy in JavaScript decides, and its errors are said", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    const code = async (text) => {
+      await page.locator("#code .cm-content").focus();
+      await page.keyboard.press("ControlOrMeta+a");
+      await page.keyboard.insertText(text);
+    };
+    await page.getByRole("tab", { name: "Own policy" }).click();
+    await result(page, () => page.getByRole("button", { name: "Compare with it" }).click());
+    await picture(page, "policy");
+    await result(page, () => code('function admit({ flow }) { return flow === 1 ? "drop" : "accept"; }'));
+    const both = await shares(page);
+    assert.equal(both["queue=own udp"], 0);
+    assert.ok(both["queue=fifo udp"] > 1);
+    await code('function admit() { return "perhaps"; }');
+    await page.getByText('`admit` returned "perhaps"').waitFor();
+    await code("function admit( {");
+    await page.getByText("The policy is not right").waitFor();
+    await code("function admit() { for (;;) ; }");
+    await page.waitForFunction(() => !document.querySelector("#cancel").disabled);
+    await result(page, () => code('function admit() { return "accept"; }'));
+  }));
+
+test("a policy of a link runs only when the reader agrees", async () => {
+  const text = SMALL.replace('"fifo"', '"own"');
+  const fragment = await encode({ text, javascript: 'function admit() { return "accept"; }' });
+  await withPage({ fragment, wait: false }, async (page) => {
+    await page.getByText("This link has a policy in JavaScript").waitFor();
+    assert.equal(await page.evaluate(() => performance.getEntriesByName("result").length), 0);
+    await result(page, () => page.getByRole("button", { name: "Run it" }).click());
+  });
+});
+
 test("files can be downloaded", async () =>
   withPage({ fragment: await small() }, async (page) => {
     await page.frameLocator("#report iframe").locator("svg").first().waitFor();
