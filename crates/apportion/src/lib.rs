@@ -98,6 +98,7 @@ mod work_unit;
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
+pub use apportion_report::compare::NotJudged;
 pub use apportion_report::flent::{FlentError, write as export_flent};
 pub use apportion_report::latex::of_run as latex;
 pub use apportion_report::league::{Cell as LeagueCell, League as LeagueTable};

@@ -332,6 +332,10 @@ pub struct Compare {
     /// [default: user-space]
     #[arg(long, value_enum)]
     pub backend: Option<Backend>,
+    /// Exit with status 1 if one of these metrics moved beyond its 95 % interval: a metric such as share/tcp, or a
+    /// quantity such as share, for all of its groups
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',', conflicts_with = "parity")]
+    pub fail_on: Vec<String>,
     /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,

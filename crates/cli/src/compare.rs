@@ -43,6 +43,7 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
         );
     }
     let comparison = apportion::compare(&runs)?;
+    let moved = comparison.moved(&arguments.fail_on)?;
     if let Some(file) = page {
         to_file(file, arguments.force, |out| Ok(out.write_all(comparison.page(&runs).as_bytes())?))?;
     }
@@ -50,7 +51,8 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
     if let Some(file) = page.filter(|_| !arguments.json) {
         output::print(&format!("page: {}\n", file.display()))?;
     }
-    Ok(Status::SUCCESS)
+    moved.iter().for_each(|text| output::note(&format!("moved: {text}")));
+    Ok(if moved.is_empty() { Status::SUCCESS } else { Status::FAILURE })
 }
 
 /// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.

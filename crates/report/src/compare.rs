@@ -10,7 +10,10 @@ use crate::statistics::{Estimate, number};
 use crate::store::{StoredPoint, StoredRun};
 use crate::summary::align;
 
+mod moved;
 mod page;
+
+pub use moved::NotJudged;
 
 /// The metrics that several runs share, each compared with the first run's.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -153,22 +153,24 @@ impl Metrics {
         self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
     }
 
-    /// Removes Jain's index, which [`add_shares`](Self::add_shares) adds over fewer flows.
+    /// Removes Jain's index, which [`add_jain`](Self::add_jain) adds over fewer flows.
     pub(crate) fn forget_jain(&mut self) {
         if let Some(&at) = self.places.get(JAIN.name) {
             self.all[at].samples.clear();
         }
     }
 
-    /// Adds one replication's flows, in the numbers that a league compares. Finite `transfers` are judged by
-    /// their times; if there are any, Jain's index is over the others.
-    pub(crate) fn add_shares(&mut self, flows: &[FlowRow], transfers: &[String]) {
-        let of = LeagueFlows::new(flows, transfers);
-        if let Some(index) = jain(&of.shares().collect::<Vec<_>>()).filter(|_| !transfers.is_empty()) {
+    /// Adds Jain's index of one replication over the flows that are no finite transfers.
+    pub(crate) fn add_jain(&mut self, of: &LeagueFlows) {
+        if let Some(index) = jain(&of.shares().collect::<Vec<_>>()) {
             self.push(JAIN.name.to_owned(), JAIN.unit, index);
         }
+    }
+
+    /// Adds what leagues and comparisons measure of one replication's flows.
+    pub(crate) fn add_shares(&mut self, of: &LeagueFlows) {
         self.add_each(None, |how| match how {
-            Of::League(how) => how(&of),
+            Of::League(how) => how(of),
             _ => None,
         });
     }

@@ -39,7 +39,7 @@ pub(crate) enum Of {
     Link(fn(&LinkRow) -> Option<f64>),
     /// All links.
     Links(fn(&[LinkRow]) -> Option<f64>),
-    /// All flows, in a league.
+    /// All flows, in a league or a comparison.
     League(fn(&LeagueFlows) -> Option<f64>),
 }
 
@@ -63,7 +63,7 @@ impl Quantity {
             Of::Customer(_) => "customer",
             Of::Group(_) | Of::Media(_) | Of::Transfers(_) => "group",
             Of::Link(_) => "watched link",
-            Of::League(_) => "league",
+            Of::League(_) => "league or comparison",
         }
     }
 }
@@ -225,7 +225,7 @@ fn shares(flows: &[FlowRow]) -> Vec<f64> {
         .collect()
 }
 
-/// The flows of one replication as a league judges them.
+/// The flows of one replication as leagues and comparisons judge them.
 pub(crate) struct LeagueFlows {
     /// Entitlement and throughput, Mb/s, of flows that have an entitlement and are no finite transfers.
     pub(crate) judged: Vec<(f64, f64)>,

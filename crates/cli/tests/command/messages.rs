@@ -250,6 +250,29 @@ fn runs_are_compared_by_their_folders() {
 }
 
 #[test]
+fn a_comparison_fails_on_metrics_that_moved() {
+    let folder = folder();
+    let run = |out: &str, more: &[&str]| {
+        let words = [&["run", "x.toml", "--quiet", "--out", out], more].concat();
+        assert_eq!(apportion(folder.path(), &words).status, 0);
+    };
+    run("one", &["--seeds", "3"]);
+    run("two", &["--seeds", "3", "--set", "link.bottleneck.rate=2Mbit"]);
+    run("single", &[]);
+    let compare = |other: &str, metrics: &str| {
+        let done = apportion(folder.path(), &["compare", "one", other, "--fail-on", metrics]);
+        (done.status, done.err)
+    };
+    assert_eq!(compare("one", "worst_share,delay_p95_ms"), (0, String::new()));
+    let (status, moved) = compare("two", "throughput_mbps");
+    assert!(status == 1 && moved.starts_with("moved: throughput_mbps of queue=fifo: "), "{moved}");
+    let (status, refused) = compare("two", "delay");
+    assert!(status == 2 && refused.contains("no metric `delay`"), "{refused}");
+    let (status, refused) = compare("single", "throughput_mbps");
+    assert!(status == 2 && refused.contains("has no interval"), "{refused}");
+}
+
+#[test]
 fn a_table_is_exported() {
     let folder = folder();
     assert_eq!(apportion(folder.path(), &["run", "x.toml", "--out", "one", "--quiet"]).status, 0);

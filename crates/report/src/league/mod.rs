@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::SlowestLink;
+use crate::quantities::LeagueFlows;
 use crate::rows::{FlowRow, LeagueRow};
 use crate::run_results::{PointResults, RunResults, Table};
 use crate::statistics::Estimate;
@@ -260,7 +261,11 @@ impl Played {
         }
         let flows: Vec<FlowRow> = FlowRow::of_point(point).collect();
         for replication in flows.chunk_by(|a, b| a.seed == b.seed) {
-            metrics.add_shares(replication, &transfers);
+            let of = LeagueFlows::new(replication, &transfers);
+            if !transfers.is_empty() {
+                metrics.add_jain(&of);
+            }
+            metrics.add_shares(&of);
         }
         let measured = metrics.iter().filter_map(|metric| {
             let estimate = metric.estimate()?;

@@ -12,6 +12,7 @@ use super::parquet::{Rows, open};
 use super::write::{Hashed, cause, csv_writer};
 use super::{LoadError, find};
 use crate::point_summary::PointSummary;
+use crate::quantities::LeagueFlows;
 use crate::replication::FlowInfo;
 use crate::replication_rows::{Intervals, ReplicationRows};
 use crate::rows::{
@@ -69,8 +70,14 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let head = head(&folder)?;
     let mut tables = Tables::open(&folder, &head, false)?;
     let points = head.points.iter().map(|point| {
-        let mut summary = PointSummary::default();
-        tables.replications(point, &head, |rows| summary.add(&rows))?;
+        let (mut summary, mut flows) = (PointSummary::default(), Vec::new());
+        tables.replications(point, &head, |rows| {
+            summary.add(&rows);
+            flows.push(rows.flows);
+        })?;
+        // Which groups are finite transfers is known once all replications are.
+        let transfers: Vec<String> = summary.metrics.transfers().map(str::to_owned).collect();
+        flows.iter().for_each(|of| summary.metrics.add_shares(&LeagueFlows::new(of, &transfers)));
         Ok(StoredPoint {
             label: point.label.clone(),
             settings: point.settings.clone(),

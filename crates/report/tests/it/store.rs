@@ -450,6 +450,18 @@ fn runs_that_differ_are_distinguished() {
     let udp = row("throughput_mbps/udp").differences[0].unwrap();
     assert!((udp.absolute + 7.09).abs() < 0.3 && udp.overlap == Some(false), "{udp:?}");
     assert_eq!(row("throughput_mbps").differences[0].unwrap().overlap, Some(true));
+    // The worst-off flow is that of TCP beside a flood, which DRR protects.
+    assert!(row("worst_share").differences[0].unwrap().absolute > 0.1);
+    // A quantity stands for all of its groups; what is alike, or was not measured, is told from what moved.
+    let moved = |name: &str| comparison.moved(&[name.to_owned()]).map_err(|error| error.to_string());
+    assert!(moved("throughput_mbps/udp").unwrap()[0].starts_with("throughput_mbps/udp of queue=fifo: 7.95 "));
+    let shares = moved("share").unwrap();
+    assert!(shares.len() == 2 && shares.iter().all(|text| text.starts_with("share/")), "{shares:?}");
+    assert_eq!(moved("delay_p95_ms"), Ok(Vec::new()));
+    let lost = "link_drops_overflow_packets/bottleneck of queue=fifo: [2] did not measure it";
+    assert_eq!(moved("link_drops_overflow_packets"), Ok(vec![lost.to_owned()]));
+    let unknown = "the first run has no metric `wurst_share` (did you mean `worst_share`?)";
+    assert!(moved("wurst_share").unwrap_err().starts_with(unknown));
     let text = comparison.to_string().replace(&dir.path().display().to_string(), "DIR");
     insta::assert_snapshot!(text);
 }
