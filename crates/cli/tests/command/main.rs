@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod action;
 mod cache;
 #[path = "../common/mod.rs"]
 mod common;
