@@ -20,7 +20,8 @@ def _on_cluster(
 def main() -> None:
     """Run the command line, and exit with its status."""
     # The command handles signals itself, and its child processes would inherit the signals that Python ignores.
-    for name in ("SIGINT", "SIGPIPE", "SIGXFSZ"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     sys.exit(_main(sys.argv, _on_cluster))
