@@ -24,13 +24,21 @@ pub fn escape(text: &str) -> String {
 /// A table: the first column heads the rows, the others hold numbers. Cells are text.
 #[must_use]
 pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
+    table_about(head, rows, &[])
+}
+
+/// Like [`table`]; the attribute `data-of` of each row is its group, by which figures find the rows of a series.
+pub(crate) fn table_about(head: &[String], rows: &[Vec<String>], groups: &[&str]) -> String {
     let mut out = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
     for cell in head {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(cell));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        out.push_str("<tr>");
+    for (at, row) in rows.iter().enumerate() {
+        let _ = match groups.get(at) {
+            Some(group) => write!(out, "<tr data-of=\"{}\">", escape(group)),
+            None => write!(out, "<tr>"),
+        };
         for (c, cell) in row.iter().enumerate() {
             let cell = escape(cell);
             let _ = match c {
@@ -44,14 +52,7 @@ pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Like [`table`], without columns other than the first whose cells all say nothing.
-#[must_use]
-pub(crate) fn table_of(head: &[String], rows: &[Vec<String>], says_nothing: impl Fn(&str) -> bool) -> String {
-    let (head, rows) = informative(head, rows, says_nothing);
-    table(&head, &rows)
-}
-
-/// Head and rows of the table that [`table_of`] makes.
+/// Head and rows without columns other than the first whose cells all say nothing.
 pub(crate) fn informative(
     head: &[String],
     rows: &[Vec<String>],

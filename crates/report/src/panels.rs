@@ -202,11 +202,22 @@ fn panels_of(points: &[Point<'_>], metric: Option<&str>, coloured: Option<&str>)
                 let note = note.chain(drawn.cut.clone());
                 let is_here =
                     |at: &[usize]| fixed.iter().map(|axis| at[*axis]).eq(combination.iter().copied());
+                let legend = legend(&sweep, &arrangement, part);
+                let names: Vec<String> = match legend.is_empty() {
+                    true => part.iter().map(|(name, _)| name.clone()).collect(),
+                    false => legend.iter().map(|(_, name)| name.clone()).collect(),
+                };
+                // Lines are metrics, or the same metric for several values.
+                let row = |key: Option<usize>| {
+                    let found = if part.len() > 1 { key.and_then(|key| part.get(key)) } else { part.first() };
+                    found.map_or_else(String::new, |(_, metric)| metric.clone())
+                };
+                let drawing = marks.draw(&sweep, &arrangement, is_here, &drawn);
                 panels.push(Panel {
                     title: title.clone(),
                     note: note.collect::<Vec<_>>().join(", "),
-                    legend: legend(&sweep, &arrangement, part),
-                    drawing: marks.draw(&sweep, &arrangement, is_here, &drawn),
+                    legend,
+                    drawing: drawing.of(drawn.title, &names).with_rows(row),
                 });
             }
         }
@@ -380,7 +391,7 @@ pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
                 title: format!("Drops and marks {what} {name}, packets"),
                 note: note.clone(),
                 legend: keys.map(|(key, reason)| (key, reason.clone())).collect(),
-                drawing: stacks(&rows),
+                drawing: stacks(&rows).of("packets", &reasons),
             });
         }
     }

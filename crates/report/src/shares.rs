@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::figure::COLOURS;
 use crate::point_summary::{FlowSummary, PointSummary};
 use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{Estimate, mean};
@@ -160,6 +161,13 @@ impl Keys {
     /// The names in the order of their colours.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The name of each colour: all keys beyond the palette have one together.
+    pub(crate) fn series_names(&self) -> Vec<String> {
+        let (own, others) = self.names.split_at(self.names.len().min(COLOURS));
+        let others = (!others.is_empty()).then(|| format!("{} others", others.len()));
+        own.iter().cloned().chain(others).collect()
     }
 
     /// The key of a flow: an index of [`names`](Keys::names).

@@ -8,7 +8,7 @@ use apportion_scenario::{Difference as Key, differences};
 use super::{Comparison, are_single, cells, header, matching};
 use crate::figure::{COLOURS, Panel, bars};
 use crate::html::{escape, table};
-use crate::page::{card, document};
+use crate::page::{card, explorable};
 use crate::panels::{MAX_BARS, Point, share_bars, sweep_panels_by};
 use crate::run_results::name;
 use crate::shares::{FlowShare, Keys, shares_of};
@@ -40,7 +40,7 @@ impl Comparison {
         out.push_str(&over_parameters(runs, &names));
         out.push_str(&flows(runs, &names));
         out.push_str(&self.numbers());
-        document("Comparison of runs", &out)
+        explorable("Comparison of runs", "", &out, "")
     }
 
     fn head(&self, runs: &[StoredRun], names: &[String]) -> String {
@@ -218,7 +218,7 @@ fn flows(runs: &[StoredRun], names: &[String]) -> String {
                 title: format!("{what}{due}"),
                 note,
                 legend: Vec::new(),
-                drawing: bars(rows, max),
+                drawing: bars(rows, max).of("throughput, Mb/s", &keys.series_names()),
             });
         }
         panels.push(of_point);

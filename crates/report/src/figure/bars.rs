@@ -4,8 +4,10 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{
-    End, GRID, INK, MUTED, WIDTH, axis_end, axis_text, colour, draw, interval, px, text, tick,
+    COLOURS, End, GRID, INK, MUTED, WIDTH, axis_end, axis_text, colour, draw, interval, plot_area, px, text,
+    tick,
 };
+use super::data::{Along, Axis, Data, by_key, place};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 
@@ -34,7 +36,7 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> Drawing {
     let max = axis_end(max);
     let band = if rows.len() > MANY { NARROW_ROW } else { ROW };
     let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), band);
-    draw(WIDTH, TOP + names.height() + AXIS, |area| {
+    draw(WIDTH, TOP + names.height() + AXIS, |area, shown| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(NOTES))
@@ -53,30 +55,46 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> Drawing {
             .label_style(axis_text())
             .x_label_formatter(&|x| tick(*x))
             .draw()?;
+        let mut data = Data::new(
+            plot_area(&chart),
+            Axis::numbers("", 0.0, max),
+            names.axis(rows.iter().map(|row| row.label.as_str()), TOP),
+            Along::Y,
+            &["entitlement", "from", "to"],
+        );
+        data.series = by_key(rows.iter().map(|row| row.key.min(COLOURS)));
         for (i, row) in rows.iter().enumerate() {
-            let (top, height) = names.band(i);
-            let y = |part: f64| top + part * height;
-            let fill = colour(row.key);
-            if let Some(e) = row.entitlement {
-                let hollow = Rectangle::new([(0.0, y(0.12)), (e.min(max), y(0.88))], fill.mix(0.2).filled());
-                chart.draw_series([hollow])?;
-            }
-            let bar = Rectangle::new([(0.0, y(0.24)), (row.value.min(max), y(0.76))], fill.filled());
-            chart.draw_series([bar])?;
-            if let Some((low, high)) = row.whisker {
-                let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y(0.5)));
-                let beyond = (high > max).then_some(End::Right);
-                interval(area, [end(low), end(high)], beyond, MUTED.stroke_width(3))?;
-            }
-            if let Some(e) = row.entitlement.filter(|&e| e <= max) {
-                let line = PathElement::new([(e, y(0.06)), (e, y(0.94))], INK.stroke_width(4));
-                chart.draw_series([line])?;
-            }
-            let reach = row.whisker.map_or(0.0, |w| w.1).max(row.value).max(row.entitlement.unwrap_or(0.0));
-            let (end, middle) = chart.backend_coord(&(reach.min(max), y(0.5)));
-            let note = text(11, MUTED, HPos::Left, VPos::Center);
-            area.draw(&Text::new(row.note.clone(), (end + px(5) as i32, middle), note))?;
+            let of = place(&data.series, row.key.min(COLOURS));
+            let (low, high) = row.whisker.unwrap_or((f64::NAN, f64::NAN));
+            data.series[of].add(row.value, i as f64, [row.entitlement.unwrap_or(f64::NAN), low, high]);
+            shown.of_series(of, || {
+                let (top, height) = names.band(i);
+                let y = |part: f64| top + part * height;
+                let fill = colour(row.key);
+                if let Some(e) = row.entitlement {
+                    let hollow =
+                        Rectangle::new([(0.0, y(0.12)), (e.min(max), y(0.88))], fill.mix(0.2).filled());
+                    chart.draw_series([hollow])?;
+                }
+                let bar = Rectangle::new([(0.0, y(0.24)), (row.value.min(max), y(0.76))], fill.filled());
+                chart.draw_series([bar])?;
+                if let Some((low, high)) = row.whisker {
+                    let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y(0.5)));
+                    let beyond = (high > max).then_some(End::Right);
+                    interval(area, [end(low), end(high)], beyond, MUTED.stroke_width(3))?;
+                }
+                if let Some(e) = row.entitlement.filter(|&e| e <= max) {
+                    let line = PathElement::new([(e, y(0.06)), (e, y(0.94))], INK.stroke_width(4));
+                    chart.draw_series([line])?;
+                }
+                let reach =
+                    row.whisker.map_or(0.0, |w| w.1).max(row.value).max(row.entitlement.unwrap_or(0.0));
+                let (end, middle) = chart.backend_coord(&(reach.min(max), y(0.5)));
+                let note = text(11, MUTED, HPos::Left, VPos::Center);
+                area.draw(&Text::new(row.note.clone(), (end + px(5) as i32, middle), note))
+            })?;
         }
+        shown.data(data);
         names.draw_names(area, TOP)
     })
 }

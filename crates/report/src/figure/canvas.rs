@@ -4,7 +4,7 @@
 //! Figures are drawn at `SCALE` times their displayed size, because plotters rounds coordinates to whole
 //! pixels.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::rc::Rc;
 
@@ -14,6 +14,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::data::Data;
 use super::drawing::{Align, Canvas, Drawing, Paint, Shape};
 
 /// Drawn pixels per CSS pixel.
@@ -86,6 +87,15 @@ pub(crate) fn style_sheet() -> String {
     format!("{swatches}@media (prefers-color-scheme:dark){{\n{dark}{dark_swatches}}}\n")
 }
 
+/// The colours for scripts of pages, as a constant `INKS`.
+pub(crate) fn inks() -> String {
+    let keys: Vec<String> =
+        PALETTE.iter().chain([&OTHERS]).map(|(light, _)| format!("\"#{light:06X}\"")).collect();
+    let neutral = [("ink", INK), ("muted", MUTED), ("grid", GRID), ("shade", SHADE), ("level", LEVEL)]
+        .map(|(name, RGBColor(r, g, b))| format!("{name}:\"#{r:02X}{g:02X}{b:02X}\""));
+    format!("const INKS = {{keys:[{}],{}}};", keys.join(","), neutral.join(","))
+}
+
 pub(super) type Area = DrawingArea<Canvas, Shift>;
 pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 
@@ -93,13 +103,50 @@ pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 /// stand side by side on 1280 pixels.
 pub(super) const WIDTH: u32 = 320;
 
+/// What a figure says beside what it draws: its data, and which shapes belong to which of its series.
+pub(super) struct Shown {
+    shapes: Rc<RefCell<Vec<Shape>>>,
+    data: RefCell<Option<Data>>,
+    /// The series of the last group.
+    last: Cell<usize>,
+}
+
+impl Shown {
+    /// Gives the figure its data.
+    pub(super) fn data(&self, data: Data) {
+        self.data.replace(Some(data));
+    }
+
+    /// What `draw` draws belongs to the series at this place of the data. Groups of the same series that follow each other are one.
+    pub(super) fn of_series(&self, place: usize, draw: impl FnOnce() -> Drawn) -> Drawn {
+        let goes_on = self.shapes.borrow().last() == Some(&Shape::End) && self.last.get() == place;
+        if goes_on {
+            self.shapes.borrow_mut().pop();
+        } else {
+            self.shapes.borrow_mut().push(Shape::Begin(place));
+        }
+        self.last.set(place);
+        let drawn = draw();
+        let mut shapes = self.shapes.borrow_mut();
+        // A group of nothing is none.
+        if shapes.last() == Some(&Shape::Begin(place)) {
+            shapes.pop();
+        } else {
+            shapes.push(Shape::End);
+        }
+        drawn
+    }
+}
+
 /// Draws on an area of this size in CSS pixels; a failure becomes a line of text.
-pub(super) fn draw(width: u32, height: u32, draw: impl FnOnce(&Area) -> Drawn) -> Drawing {
+pub(super) fn draw(width: u32, height: u32, draw: impl FnOnce(&Area, &Shown) -> Drawn) -> Drawing {
     let size = (width * SCALE, height * SCALE);
     let shapes = Rc::new(RefCell::new(Vec::new()));
     let area = Canvas { size, shapes: Rc::clone(&shapes) }.into_drawing_area();
-    let drawn = draw(&area);
+    let shown = Shown { shapes: Rc::clone(&shapes), data: RefCell::default(), last: Cell::default() };
+    let drawn = draw(&area, &shown);
     drop(area);
+    let data = shown.data.take();
     let mut shapes = shapes.take();
     if let Err(error) = drawn {
         let text = format!("This figure could not be drawn: {error}");
@@ -107,7 +154,17 @@ pub(super) fn draw(width: u32, height: u32, draw: impl FnOnce(&Area) -> Drawn) -
         let (h, v) = (Align::Start, Align::Middle);
         shapes.push(Shape::Text { text, at, size: f64::from(px(11)), h, v, paint });
     }
-    Drawing { size, shapes }
+    Drawing { size, shapes, data }
+}
+
+/// Left, top, right and bottom of the plot of a chart, in drawn pixels.
+pub(super) fn plot_area<X, Y>(chart: &ChartContext<'_, Canvas, Cartesian2d<X, Y>>) -> [i32; 4]
+where
+    X: Ranged,
+    Y: Ranged,
+{
+    let (x, y) = chart.plotting_area().get_pixel_range();
+    [x.start, y.start, x.end, y.end]
 }
 
 /// CSS pixels in drawn pixels.

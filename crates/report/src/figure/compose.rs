@@ -46,7 +46,7 @@ pub fn compose(panels: &[Panel]) -> Drawing {
         }
         top += row.iter().map(|drawing| drawing.size.1 / SCALE).max().unwrap_or(0) + GAP;
     }
-    Drawing { size: (px(width), px(top.saturating_sub(GAP).max(1))), shapes }
+    Drawing { size: (px(width), px(top.saturating_sub(GAP).max(1))), shapes, data: None }
 }
 
 /// A drawing with title, note and keys above it.
@@ -77,7 +77,7 @@ fn titled(panel: &Panel) -> Drawing {
         top += LINE;
     }
     shapes.extend(drawing.shapes.iter().map(|shape| shape.moved((0, px(top) as i32))));
-    Drawing { size: (drawing.size.0, drawing.size.1 + px(top)), shapes }
+    Drawing { size: (drawing.size.0, drawing.size.1 + px(top)), shapes, data: None }
 }
 
 fn label(text: String, (x, y): (u32, u32), ink: plotters::style::RGBColor) -> Shape {
@@ -96,7 +96,7 @@ mod tests {
 
     fn panel(title: &str, legend: &[&str]) -> Panel {
         let legend = legend.iter().map(|name| (*name).to_owned()).enumerate().collect();
-        Panel { title: title.into(), note: String::new(), legend, drawing: histogram(&[1.0], None) }
+        Panel { title: title.into(), note: String::new(), legend, drawing: histogram("", &[1.0], None) }
     }
 
     #[test]

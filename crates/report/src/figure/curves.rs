@@ -6,8 +6,10 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{
-    Drawn, GRID, INK, LEVEL, MUTED, SHADE, WIDTH, axis_end, colour, draw, mesh, px, text, tick,
+    Drawn, GRID, INK, LEVEL, MUTED, SHADE, Shown, WIDTH, axis_end, colour, draw, mesh, plot_area, px, text,
+    tick,
 };
+use super::data::{Along, Axis, Data, Series};
 use super::drawing::{Canvas, Drawing};
 
 /// A line with an optional band around it. Coordinates are those of the axes.
@@ -92,7 +94,7 @@ pub fn curves(plot: &Plot, all: &[Curve]) -> Drawing {
 
 /// Like [`curves`], with a thin vertical line at each of these places of the horizontal axis.
 pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> Drawing {
-    draw(WIDTH, HEIGHT, |area| {
+    draw(WIDTH, HEIGHT, |area, shown| {
         let mut builder = ChartBuilder::on(area);
         builder
             .margin_top(px(8))
@@ -111,15 +113,15 @@ pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> 
                     let style = text(11, MUTED, HPos::Left, VPos::Top);
                     area.draw(&Text::new("warm-up", (left + px(4) as i32, top + px(2) as i32), style))?;
                 }
-                finish(chart, &|x| format!("{} s", tick(*x)), 6, plot, all, events)
+                finish(chart, &|x| format!("{} s", tick(*x)), 6, &Content { plot, all, events }, shown)
             }
             XAxis::Delay { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + 0.001), y)?;
-                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
+                finish(chart, &|x| format!("{} ms", tick(*x)), 5, &Content { plot, all, events }, shown)
             }
             XAxis::Number { low, high } => {
                 let chart = builder.build_cartesian_2d(low..high.max(low + f64::EPSILON), y)?;
-                finish(chart, &|x| tick(*x), 6, plot, all, events)
+                finish(chart, &|x| tick(*x), 6, &Content { plot, all, events }, shown)
             }
             XAxis::LogDelay { low, high } => {
                 let high = high.max(low * 1.001);
@@ -131,7 +133,7 @@ pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> 
                     let style = text(11, MUTED, HPos::Center, VPos::Top);
                     area.draw(&Text::new(format!("{} ms", tick(x)), (at, bottom + px(6) as i32), style))?;
                 }
-                finish(chart, &|_| String::new(), 0, plot, all, events)
+                finish(chart, &|_| String::new(), 0, &Content { plot, all, events }, shown)
             }
         }
     })
@@ -159,34 +161,78 @@ fn finish<X>(
     mut chart: Chart<'_, X>,
     x_label: &dyn Fn(&f64) -> String,
     x_labels: usize,
-    plot: &Plot,
-    all: &[Curve],
-    events: &[f64],
+    &Content { plot, all, events }: &Content<'_>,
+    shown: &Shown,
 ) -> Drawn
 where
     X: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
+    let (x, y) = (chart.x_range(), chart.y_range());
+    shown.data(data_of(plot_area(&chart), [x.start, x.end], [y.start, y.end], plot, all, events));
     mesh(&mut chart, x_labels, x_label)?;
     for &at in events {
         let line = [(at, plot.y_min), (at, chart.y_range().end)];
         chart.draw_series([PathElement::new(line, MUTED.stroke_width(1))])?;
     }
     let pen = |curve: &Curve| curve.key.map_or(INK, colour);
-    for curve in all.iter().filter(|c| !c.band.is_empty()) {
+    // Curves end at the edges, and their data do not.
+    let within = |(at, height): (f64, f64)| (at.clamp(x.start, x.end), height.clamp(y.start, y.end));
+    for (of, curve) in all.iter().enumerate().filter(|(_, c)| !c.band.is_empty()) {
         let low = curve.band.iter().map(|&(x, low, _)| (x, low));
         let high = curve.band.iter().rev().map(|&(x, _, high)| (x, high));
-        let outline: Vec<(f64, f64)> = low.chain(high).collect();
-        chart.draw_series([Polygon::new(outline, pen(curve).mix(0.22).filled())])?;
+        let outline: Vec<(f64, f64)> = low.chain(high).map(within).collect();
+        shown.of_series(of, || {
+            chart.draw_series([Polygon::new(outline, pen(curve).mix(0.22).filled())])?;
+            Ok(())
+        })?;
     }
     for level in &plot.levels {
         let (from, to) = level.span.unwrap_or((chart.x_range().start, chart.x_range().end));
         let line = [(from, level.at), (to, level.at)];
         chart.draw_series([PathElement::new(line, LEVEL.stroke_width(3))])?;
     }
-    for curve in all {
-        chart.draw_series(LineSeries::new(curve.line.iter().copied(), pen(curve).stroke_width(4)))?;
+    for (of, curve) in all.iter().enumerate() {
+        let line = curve.line.iter().copied().map(within);
+        shown.of_series(of, || {
+            chart.draw_series(LineSeries::new(line, pen(curve).stroke_width(4)))?;
+            Ok(())
+        })?;
     }
     Ok(())
+}
+
+/// What is drawn on the axes.
+struct Content<'a> {
+    plot: &'a Plot,
+    all: &'a [Curve],
+    events: &'a [f64],
+}
+
+/// The curves on axes of these ends, with their bands as the lowest and the highest value.
+fn data_of(area: [i32; 4], x: [f64; 2], y: [f64; 2], plot: &Plot, all: &[Curve], events: &[f64]) -> Data {
+    let [low, high] = x;
+    let axis = match plot.x {
+        XAxis::Time { .. } => Axis::numbers("time, s", low, high),
+        XAxis::Delay { .. } => Axis::numbers("delay, ms", low, high),
+        XAxis::LogDelay { .. } => Axis::log("delay, ms", low, high),
+        XAxis::Number { .. } => Axis::numbers("x", low, high),
+    };
+    let mut data = Data::new(area, axis, Axis::numbers("", y[0], y[1]), Along::X, &["lowest", "highest"]);
+    if let XAxis::Time { warm_up, .. } = plot.x {
+        data.warm_up = warm_up.min(high);
+    }
+    data.events = events.to_vec();
+    data.levels = plot.levels.iter().map(|level| (level.at, level.span)).collect();
+    for curve in all {
+        let mut series = Series::of(curve.key);
+        let mut bands = curve.band.iter();
+        for &(x, y) in &curve.line {
+            let (low, high) = bands.next().map_or((f64::NAN, f64::NAN), |&(_, low, high)| (low, high));
+            series.add(x, y, [low, high]);
+        }
+        data.series.push(series);
+    }
+    data
 }
 
 #[cfg(test)]

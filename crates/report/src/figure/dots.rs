@@ -2,7 +2,10 @@
 
 use plotters::prelude::*;
 
-use super::canvas::{End, GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, interval, px, tick};
+use super::canvas::{
+    End, GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, interval, plot_area, px, tick,
+};
+use super::data::{Along, Axis, Data, by_key, place};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 
@@ -23,9 +26,15 @@ const AIR: u32 = 8;
 /// Draws the rows on a scale from zero to `max`, with a dashed vertical line at `level`.
 pub(crate) fn dots(rows: &[DotRow], max: f64, level: Option<f64>) -> Drawing {
     let max = axis_end(max);
-    let lanes = rows.iter().map(|row| row.dots.len()).max().unwrap_or(0).max(1) as u32;
+    // A lane for each key.
+    let mut all = by_key(rows.iter().flat_map(|row| &row.dots).map(|dot| dot.0));
+    let lanes = all.len().max(1) as u32;
+    let lane = |of: usize| of as f64 + 0.5 - f64::from(lanes) / 2.0;
+    for (of, series) in all.iter_mut().enumerate() {
+        series.shift = (lane(of) * f64::from(px(LANE))) as i32;
+    }
     let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), lanes * LANE + AIR);
-    draw(WIDTH, TOP + names.height() + AXIS, |area| {
+    draw(WIDTH, TOP + names.height() + AXIS, |area, shown| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(RIGHT))
@@ -48,20 +57,34 @@ pub(crate) fn dots(rows: &[DotRow], max: f64, level: Option<f64>) -> Drawing {
             let line = [(level, 0.0), (level, f64::from(names.height()))];
             chart.draw_series([PathElement::new(line, LEVEL.stroke_width(3))])?;
         }
+        let mut data = Data::new(
+            plot_area(&chart),
+            Axis::numbers("", 0.0, max),
+            names.axis(rows.iter().map(|row| row.label.as_str()), TOP),
+            Along::Y,
+            &["±"],
+        );
+        data.series = all;
         for (i, row) in rows.iter().enumerate() {
             let (top, height) = names.band(i);
-            for (lane, &(key, value, half)) in row.dots.iter().enumerate() {
-                let y = top + height * (lane as f64 + 0.5) / f64::from(lanes);
+            for &(key, value, half) in &row.dots {
                 let ink = colour(key);
-                if let Some(half) = half.filter(|half| half.is_finite()) {
-                    let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y));
-                    let (low, high) = (value - half, value + half);
-                    let beyond = (high > max).then_some(End::Right);
-                    interval(area, [end(low), end(high)], beyond, ink.stroke_width(px(1) + 1))?;
-                }
-                chart.draw_series([Circle::new((value.min(max), y), px(4), ink.filled())])?;
+                let of = place(&data.series, key);
+                let y = top + height / 2.0 + lane(of) * f64::from(LANE);
+                data.series[of].add(value, i as f64, [half.unwrap_or(f64::NAN)]);
+                shown.of_series(of, || {
+                    if let Some(half) = half.filter(|half| half.is_finite()) {
+                        let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y));
+                        let (low, high) = (value - half, value + half);
+                        let beyond = (high > max).then_some(End::Right);
+                        interval(area, [end(low), end(high)], beyond, ink.stroke_width(px(1) + 1))?;
+                    }
+                    chart.draw_series([Circle::new((value.min(max), y), px(4), ink.filled())])?;
+                    Ok(())
+                })?;
             }
         }
+        shown.data(data);
         names.draw_names(area, TOP)
     })
 }

@@ -11,6 +11,7 @@ use plotters_backend::{
 };
 
 use super::canvas::{LEVEL, SCALE, WIDTH};
+use super::data::Data;
 use crate::html::escape;
 
 /// A figure as shapes, independent of its file format. The same input gives the same drawing.
@@ -19,6 +20,8 @@ pub struct Drawing {
     /// Width and height in drawn pixels.
     pub(super) size: (u32, u32),
     pub(super) shapes: Vec<Shape>,
+    /// Its values; none for several figures as one.
+    pub(super) data: Option<Data>,
 }
 
 /// Dashes and the gaps between them, in drawn pixels.
@@ -27,11 +30,36 @@ pub(super) const DASHES: [f32; 2] = [10.0, 8.0];
 /// Coordinates are in drawn pixels, from the upper left corner.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
-    Line { points: Vec<(i32, i32)>, paint: Paint, width: u32 },
-    Area { points: Vec<(i32, i32)>, paint: Paint },
-    Box { from: (i32, i32), to: (i32, i32), paint: Paint },
-    Dot { centre: (i32, i32), radius: u32, paint: Paint },
-    Text { text: String, at: (i32, i32), size: f64, h: Align, v: Align, paint: Paint },
+    Line {
+        points: Vec<(i32, i32)>,
+        paint: Paint,
+        width: u32,
+    },
+    Area {
+        points: Vec<(i32, i32)>,
+        paint: Paint,
+    },
+    Box {
+        from: (i32, i32),
+        to: (i32, i32),
+        paint: Paint,
+    },
+    Dot {
+        centre: (i32, i32),
+        radius: u32,
+        paint: Paint,
+    },
+    Text {
+        text: String,
+        at: (i32, i32),
+        size: f64,
+        h: Align,
+        v: Align,
+        paint: Paint,
+    },
+    /// The shapes until [`Shape::End`] belong to the series at this place of the data.
+    Begin(usize),
+    End,
 }
 
 /// The anchor of text: its left or upper end, its middle, or its right or lower end.
@@ -85,9 +113,38 @@ impl Drawing {
         self.width() > WIDTH
     }
 
-    /// The drawing as an SVG element of its natural size.
+    /// Names the measured quantity, with its unit after a comma, and the series by their keys.
+    pub(crate) fn of(mut self, quantity: &str, names: &[String]) -> Self {
+        if let Some(data) = &mut self.data {
+            data.name(quantity, names);
+        }
+        self
+    }
+
+    /// The first cell of table rows about the series at each place.
+    pub(crate) fn with_rows(mut self, row: impl Fn(Option<usize>) -> String) -> Self {
+        for series in self.data.iter_mut().flat_map(|data| &mut data.series) {
+            series.row = row(series.key);
+        }
+        self
+    }
+
+    /// The drawing as an SVG element of its natural size, for a file.
     #[must_use]
     pub fn svg(&self) -> String {
+        self.element(Shape::write_svg)
+    }
+
+    /// The drawing for a page: short paths, a group for each series, and its data.
+    pub(crate) fn html(&self) -> String {
+        let mut out = self.element(Shape::write_html);
+        if let Some(data) = &self.data {
+            let _ = writeln!(out, "<script type=\"application/json\">{}</script>", data.json());
+        }
+        out
+    }
+
+    fn element(&self, write: impl Fn(&Shape, &mut String)) -> String {
         let (width, height) = self.size;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {width} {height}\" \
@@ -95,7 +152,7 @@ impl Drawing {
             width / SCALE,
             height / SCALE,
         );
-        self.shapes.iter().for_each(|shape| shape.write_svg(&mut out));
+        self.shapes.iter().for_each(|shape| write(shape, &mut out));
         out.push_str("</svg>\n");
         out
     }
@@ -103,13 +160,14 @@ impl Drawing {
 
 impl Shape {
     /// The shape's colour.
-    pub(super) const fn paint(&self) -> Paint {
+    pub(super) const fn paint(&self) -> Option<Paint> {
         match self {
             Self::Line { paint, .. }
             | Self::Area { paint, .. }
             | Self::Box { paint, .. }
             | Self::Dot { paint, .. }
-            | Self::Text { paint, .. } => *paint,
+            | Self::Text { paint, .. } => Some(*paint),
+            Self::Begin(_) | Self::End => None,
         }
     }
 
@@ -123,8 +181,28 @@ impl Shape {
             }
             Self::Box { from, to, .. } => (*from, *to) = (by(from), by(to)),
             Self::Dot { centre: at, .. } | Self::Text { at, .. } => *at = by(at),
+            Self::Begin(_) | Self::End => {}
         }
         moved
+    }
+
+    /// Writes the shape for a page.
+    fn write_html(&self, out: &mut String) {
+        let _ = match self {
+            Self::Begin(place) => write!(out, "<g data-s=\"{place}\">"),
+            Self::End => writeln!(out, "</g>"),
+            Self::Line { points, paint, width } if points.len() >= LONG && !paint.is_dashed() => writeln!(
+                out,
+                "<path fill=\"none\" stroke=\"{}\"{} stroke-width=\"{width}\" d=\"{}\"/>",
+                paint.hex(),
+                paint.opacity(),
+                path(points)
+            ),
+            Self::Area { points, paint } if points.len() >= LONG => {
+                writeln!(out, "<path fill=\"{}\"{} d=\"{}z\"/>", paint.hex(), paint.opacity(), path(points))
+            }
+            _ => return self.write_svg(out),
+        };
     }
 
     fn write_svg(&self, out: &mut String) {
@@ -179,6 +257,7 @@ impl Shape {
                     escape(text)
                 )
             }
+            Self::Begin(_) | Self::End => Ok(()),
         };
     }
 }
@@ -197,6 +276,28 @@ fn coordinates(points: &[(i32, i32)]) -> String {
     let mut out = String::with_capacity(points.len() * 9);
     for (i, (x, y)) in points.iter().enumerate() {
         let _ = write!(out, "{}{x},{y}", if i > 0 { " " } else { "" });
+    }
+    out
+}
+
+/// Lines of this many points are paths in pages.
+const LONG: usize = 8;
+
+/// A path with relative coordinates, which takes half of the bytes of absolute ones.
+fn path(points: &[(i32, i32)]) -> String {
+    let mut out = String::with_capacity(points.len() * 5);
+    let mut from: Option<(i32, i32)> = None;
+    for &(x, y) in points {
+        let _ = match from {
+            None => write!(out, "M{x} {y}l"),
+            Some((left, top)) => {
+                let (dx, dy) = (x - left, y - top);
+                // A sign separates numbers too.
+                let gap = if dx < 0 || out.ends_with('l') { "" } else { " " };
+                write!(out, "{gap}{dx}{}{dy}", if dy < 0 { "" } else { " " })
+            }
+        };
+        from = Some((x, y));
     }
     out
 }

@@ -38,7 +38,7 @@ pub fn groups(all: &[Group]) -> Drawing {
     let letters = ((width - LEFT - RIGHT) / LETTER) as usize / count;
     let names = names(all, letters.max(2));
     let most = names.iter().map(Vec::len).max().unwrap_or(1) as u32;
-    draw(width, HEIGHT, |area| {
+    draw(width, HEIGHT, |area, _| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(8))
             .margin_right(px(RIGHT))

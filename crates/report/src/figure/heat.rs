@@ -4,6 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{Area, Drawn, INK, MUTED, WIDTH, draw, px, text};
+use super::data::{Along, Axis, Data, Series};
 use super::drawing::Drawing;
 use crate::statistics::number;
 
@@ -60,10 +61,30 @@ pub(crate) fn heat(map: &Heat) -> Drawing {
     let width = (left + cell * columns as u32).max(WIDTH);
     let bottom = TOP + height * rows as u32;
     let place = |x: u32, y: u32| (px(x) as i32, px(y) as i32);
-    draw(width, bottom + AXIS + SCALE, |area| {
+    draw(width, bottom + AXIS + SCALE, |area, shown| {
+        let across = |(column, label): (usize, &String)| {
+            (label.clone(), px(left + cell * column as u32 + cell / 2) as i32)
+        };
+        let down = |(row, label): (usize, &String)| {
+            (label.clone(), px(TOP + height * row as u32 + height / 2) as i32)
+        };
+        let ([left_end, top], [right, low]) =
+            ([px(left), px(TOP)], [px(left + cell * columns as u32), px(bottom)]);
+        let mut data = Data::new(
+            [left_end, top, right, low].map(|at| at as i32),
+            Axis::names(map.x.0.as_str(), map.x.1.iter().enumerate().map(across).collect()),
+            Axis::names(map.y.0.as_str(), map.y.1.iter().enumerate().map(down).collect()),
+            Along::X,
+            &[map.of.as_str()],
+        );
+        let series = |label: &String| Series { name: label.clone(), ..Series::of(None) };
+        data.series = map.y.1.iter().map(series).collect();
         area.draw(&Text::new(map.y.0.as_str(), place(0, 2), text(11, INK, HPos::Left, VPos::Top)))?;
         for &(row, column, value) in map.cells.iter().filter(|cell| cell.2.is_finite()) {
             let (x, y) = (left + cell * column as u32, TOP + height * row as u32);
+            if let Some(series) = data.series.get_mut(row) {
+                series.add(column as f64, row as f64, [value]);
+            }
             let (fill, ink) = shade(value, map.ends);
             let corners = [place(x, y), place(x + cell - 1, y + height - 1)];
             area.draw(&Rectangle::new(corners, fill.filled()))?;
@@ -94,6 +115,7 @@ pub(crate) fn heat(map: &Heat) -> Drawing {
         let name = text(11, INK, HPos::Center, VPos::Bottom);
         let middle = left + cell * columns as u32 / 2;
         area.draw(&Text::new(map.x.0.as_str(), place(middle, bottom + AXIS - 4), name))?;
+        shown.data(data);
         scale(area, map, (left.min(WIDTH - STEPS * STEP), bottom + AXIS + 6))
     })
 }

@@ -1,13 +1,17 @@
 //! Lines over a parameter, with a dot and an interval at each of its values.
 
+use std::ops::Range;
+
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{
-    Area, Drawn, End, GRID, INK, LEVEL, MUTED, WIDTH, axis_end, colour, draw, interval, mesh, px, text,
+    Area, Drawn, End, GRID, INK, LEVEL, MUTED, Shown, WIDTH, axis_end, colour, draw, interval, mesh,
+    plot_area, px, text,
 };
+use super::data::{Along, Axis, Data, Series};
 use super::drawing::{Canvas, Drawing};
 
 /// A line in the colour of a key.
@@ -48,7 +52,7 @@ pub(crate) fn lines(across: &Across, all: &[Line]) -> Drawing {
         (Some((only, _)), _) => (only - 0.5, only + 0.5),
         _ => (0.0, 1.0),
     };
-    draw(WIDTH, HEIGHT, |area| {
+    draw(WIDTH, HEIGHT, |area, shown| {
         let y = 0.0..axis_end(across.y_max);
         let mut builder = ChartBuilder::on(area);
         builder
@@ -59,10 +63,16 @@ pub(crate) fn lines(across: &Across, all: &[Line]) -> Drawing {
         // Room on both sides for the dots at the ends.
         if across.is_log && low > 0.0 {
             let air = (high / low).powf(0.03);
-            fill(builder.build_cartesian_2d((low / air..high * air).log_scale(), y)?, area, across, all)
+            fill(
+                builder.build_cartesian_2d((low / air..high * air).log_scale(), y)?,
+                area,
+                shown,
+                across,
+                all,
+            )
         } else {
             let air = 0.03 * (high - low);
-            fill(builder.build_cartesian_2d(low - air..high + air, y)?, area, across, all)
+            fill(builder.build_cartesian_2d(low - air..high + air, y)?, area, shown, across, all)
         }
     })
 }
@@ -70,6 +80,7 @@ pub(crate) fn lines(across: &Across, all: &[Line]) -> Drawing {
 fn fill<X>(
     mut chart: ChartContext<'_, Canvas, Cartesian2d<X, RangedCoordf64>>,
     area: &Area,
+    shown: &Shown,
     across: &Across,
     all: &[Line],
 ) -> Drawn
@@ -98,37 +109,64 @@ where
     let middle = px((WIDTH + LEFT - RIGHT) / 2) as i32;
     area.draw(&Text::new(across.name.as_str(), (middle, px(HEIGHT - 4) as i32), name))?;
     let top = chart.y_range().end;
-    for line in all {
-        let ink = colour(line.key);
-        let has_dots = line.points.len() <= MAX_DOTS;
-        let points: Vec<_> =
-            line.points.iter().step_by(line.points.len().div_ceil(MAX_VALUES).max(1)).collect();
-        let of = |&&(x, y, half): &&(f64, f64, Option<f64>)| {
-            let half = half.filter(|half| half.is_finite())?;
-            Some(Within { x, low: y - half, high: y + half, top })
-        };
-        let ends: Vec<Within> = points.iter().filter_map(of).collect();
-        let marked: Vec<&Within> = if has_dots {
-            ends.iter().collect()
-        } else {
-            let low = ends.iter().map(Within::low);
-            let outline: Vec<(f64, f64)> = low.chain(ends.iter().rev().map(Within::high)).collect();
-            chart.draw_series([Polygon::new(outline, ink.mix(0.22).filled())])?;
-            // Once for each stretch in which it is cut at the same ends.
-            let stretches = ends.chunk_by(|a, b| a.is_cut() == b.is_cut());
-            stretches.filter_map(|all| all.get(all.len() / 2)).filter(|of| of.is_cut()).collect()
-        };
-        for of in marked {
-            let ends = [of.low(), of.high()].map(|end| chart.backend_coord(&end));
-            interval(area, ends, of.is_cut().then_some(End::Top), ink.stroke_width(px(1)))?;
-        }
-        let places = points.iter().map(|&&(x, y, _)| (x, y));
-        chart.draw_series(LineSeries::new(places.clone(), ink.stroke_width(px(2) - 1)))?;
-        if has_dots {
-            chart.draw_series(places.map(|place| Circle::new(place, px(3), ink.filled())))?;
-        }
+    shown.data(data_of(plot_area(&chart), chart.x_range(), top, across, all));
+    for (of, line) in all.iter().enumerate() {
+        shown.of_series(of, || {
+            let ink = colour(line.key);
+            let has_dots = line.points.len() <= MAX_DOTS;
+            let points: Vec<_> = line.points.iter().step_by(stride(line)).collect();
+            let of = |&&(x, y, half): &&(f64, f64, Option<f64>)| {
+                let half = half.filter(|half| half.is_finite())?;
+                Some(Within { x, low: y - half, high: y + half, top })
+            };
+            let ends: Vec<Within> = points.iter().filter_map(of).collect();
+            let marked: Vec<&Within> = if has_dots {
+                ends.iter().collect()
+            } else {
+                let low = ends.iter().map(Within::low);
+                let outline: Vec<(f64, f64)> = low.chain(ends.iter().rev().map(Within::high)).collect();
+                chart.draw_series([Polygon::new(outline, ink.mix(0.22).filled())])?;
+                // Once for each stretch in which it is cut at the same ends.
+                let stretches = ends.chunk_by(|a, b| a.is_cut() == b.is_cut());
+                stretches.filter_map(|all| all.get(all.len() / 2)).filter(|of| of.is_cut()).collect()
+            };
+            for of in marked {
+                let ends = [of.low(), of.high()].map(|end| chart.backend_coord(&end));
+                interval(area, ends, of.is_cut().then_some(End::Top), ink.stroke_width(px(1)))?;
+            }
+            let places = points.iter().map(|&&(x, y, _)| (x, y));
+            chart.draw_series(LineSeries::new(places.clone(), ink.stroke_width(px(2) - 1)))?;
+            if has_dots {
+                chart.draw_series(places.map(|place| Circle::new(place, px(3), ink.filled())))?;
+            }
+            Ok(())
+        })?;
     }
     Ok(())
+}
+
+/// Every how many values one is drawn.
+fn stride(line: &Line) -> usize {
+    line.points.len().div_ceil(MAX_VALUES).max(1)
+}
+
+/// The drawn values of the lines on axes of these ends.
+fn data_of(area: [i32; 4], x: Range<f64>, top: f64, across: &Across, all: &[Line]) -> Data {
+    let name = across.name.as_str();
+    let axis = if across.is_log && x.start > 0.0 { Axis::log } else { Axis::numbers };
+    let mut data = Data::new(area, axis(name, x.start, x.end), Axis::numbers("", 0.0, top), Along::X, &["±"]);
+    data.levels = across.level.map(|level| (level, None)).into_iter().collect();
+    for line in all {
+        let mut series = Series::of(Some(line.key));
+        for &(x, y, half) in line.points.iter().step_by(stride(line)) {
+            series.add(x, y, [half.unwrap_or(f64::NAN)]);
+        }
+        data.series.push(series);
+    }
+    if let Some(every) = all.iter().map(stride).max().filter(|every| *every > 1) {
+        data.note = format!("one of {every} values is shown");
+    }
+    data
 }
 
 /// An interval at a value of the parameter, on an axis from zero to `top`.

@@ -4,6 +4,7 @@ mod bars;
 mod canvas;
 mod compose;
 mod curves;
+mod data;
 mod dots;
 mod drawing;
 mod groups;
@@ -18,7 +19,7 @@ mod stacks;
 
 pub(crate) use bars::{Bar, bars};
 pub use canvas::COLOURS;
-pub(crate) use canvas::style_sheet;
+pub(crate) use canvas::{inks, style_sheet};
 pub use compose::{Panel, compose};
 pub(crate) use curves::curves_with_events;
 pub use curves::{Curve, Level, Plot, XAxis, curves};

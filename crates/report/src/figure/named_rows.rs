@@ -4,6 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{Area, Drawn, INK, WIDTH, px, text};
+use super::data::Axis;
 
 /// Maximum of letters of names that stand to the left.
 const SHORT: usize = 13;
@@ -48,6 +49,15 @@ impl NamedRows {
     pub(super) fn band(&self, row: usize) -> (f64, f64) {
         let bottom: u32 = (0..=row).map(|row| self.row(row)).sum();
         (f64::from(bottom - self.band), f64::from(self.band))
+    }
+
+    /// The axis of the rows, which begin `top` below the upper edge of the area, for the data of the figure.
+    pub(super) fn axis<'a>(&self, names: impl Iterator<Item = &'a str>, top: u32) -> Axis {
+        let place = |(row, name): (usize, &str)| {
+            let (band, height) = self.band(row);
+            (name.to_owned(), (f64::from(px(top)) + (band + height / 2.0) * f64::from(px(1))) as i32)
+        };
+        Axis::names("row", names.enumerate().map(place).collect())
     }
 
     /// Draws the names of rows that begin `top` below the upper edge of the area.

@@ -40,8 +40,13 @@ impl Drawing {
     pub fn pdf(&self) -> Vec<u8> {
         let [catalog, pages, page, contents, font, descriptor, file] = [1, 2, 3, 4, 5, 6, 7].map(Ref::new);
         let (width, height) = (self.size.0 as f32 * POINTS, self.size.1 as f32 * POINTS);
-        let alphas: Vec<u8> =
-            self.shapes.iter().map(|s| percent(s.paint())).collect::<BTreeSet<_>>().into_iter().collect();
+        let alphas: Vec<u8> = self
+            .shapes
+            .iter()
+            .filter_map(|s| s.paint().map(percent))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let state = |place: usize| Ref::new(8 + place as i32);
 
         let mut pdf = Pdf::new();
@@ -110,7 +115,7 @@ fn state_name(alpha: u8) -> String {
 
 impl Shape {
     fn write_pdf(&self, out: &mut Content) {
-        let paint = self.paint();
+        let Some(paint) = self.paint() else { return };
         let (r, g, b) = paint.rgb;
         let [r, g, b] = [r, g, b].map(|part| f32::from(part) / 255.0);
         out.set_parameters(Name(state_name(percent(paint)).as_bytes()));
@@ -153,6 +158,7 @@ impl Shape {
                 out.set_text_matrix([1.0, 0.0, 0.0, -1.0, at.0 as f32 + left, y]);
                 out.show(Str(&bytes)).end_text();
             }
+            Self::Begin(_) | Self::End => {}
         }
     }
 }

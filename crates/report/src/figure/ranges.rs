@@ -3,7 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{GRID, INK, MUTED, WIDTH, axis_end, axis_text, draw, px, text, tick};
+use super::canvas::{GRID, INK, MUTED, WIDTH, axis_end, axis_text, draw, plot_area, px, text, tick};
+use super::data::{Along, Axis, Data, Series};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 
@@ -32,7 +33,7 @@ pub(crate) fn ranges(rows: &[Range]) -> Drawing {
     let max = axis_end(rows.iter().map(|r| r.wide.1).fold(0.0, f64::max));
     let band = if rows.len() > MANY { NARROW_ROW } else { ROW };
     let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), band);
-    draw(WIDTH, TOP + names.height() + AXIS, |area| {
+    draw(WIDTH, TOP + names.height() + AXIS, |area, shown| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(NOTES))
@@ -51,9 +52,18 @@ pub(crate) fn ranges(rows: &[Range]) -> Drawing {
             .label_style(axis_text())
             .x_label_formatter(&|x| format!("{} ms", tick(*x)))
             .draw()?;
+        let mut data = Data::new(
+            plot_area(&chart),
+            Axis::numbers("", 0.0, max),
+            names.axis(rows.iter().map(|row| row.label.as_str()), TOP),
+            Along::Y,
+            &["p1", "p25", "p75", "p99"],
+        );
+        let mut series = Series { name: "median".to_owned(), ..Series::of(None) };
         for (i, row) in rows.iter().enumerate() {
             let (top, height) = names.band(i);
             let y = top + height / 2.0;
+            series.add(row.median, i as f64, [row.wide.0, row.narrow.0, row.narrow.1, row.wide.1]);
             chart.draw_series([
                 PathElement::new([(row.wide.0, y), (row.wide.1, y)], MUTED.stroke_width(px(1))),
                 PathElement::new([(row.narrow.0, y), (row.narrow.1, y)], MUTED.stroke_width(px(6))),
@@ -63,6 +73,8 @@ pub(crate) fn ranges(rows: &[Range]) -> Drawing {
             let note = text(11, MUTED, HPos::Left, VPos::Center);
             area.draw(&Text::new(row.note.clone(), (end + px(8) as i32, middle), note))?;
         }
+        data.series = vec![series];
+        shown.data(data);
         names.draw_names(area, TOP)
     })
 }

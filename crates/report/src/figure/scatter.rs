@@ -5,8 +5,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::canvas::{
-    Area, Drawn, GRID, LEVEL, MUTED, WIDTH, axis_end, axis_text, colour, draw, px, text, tick,
+    Area, Drawn, GRID, LEVEL, MUTED, WIDTH, axis_end, axis_text, colour, draw, plot_area, px, text, tick,
 };
+use super::data::{Along, Axis, Data, Series};
 use super::drawing::Drawing;
 
 /// Marks in the colour of one key.
@@ -39,7 +40,7 @@ pub fn scatter(all: &[Scatter], x_label: &str) -> Drawing {
     let x_max = marks().map(|m| m.0).chain(ideal().map(|p| p.0)).fold(0.0, f64::max);
     let y_max = marks().map(|m| m.1 + m.2.unwrap_or(0.0)).chain(ideal().map(|p| p.1)).fold(0.0, f64::max);
     let height = if all.iter().all(|one| one.names.is_empty()) { HEIGHT } else { NAMED_HEIGHT };
-    draw(WIDTH, height, |area| {
+    draw(WIDTH, height, |area, shown| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(RIGHT))
@@ -74,21 +75,31 @@ pub fn scatter(all: &[Scatter], x_label: &str) -> Drawing {
             [[x - MARK, y - MARK, x + MARK, y + MARK], [x - 1, high, x + 1, low]]
         };
         let mut names = Names::among(marks().flat_map(taken).collect(), height);
-        for one in all.iter().rev() {
+        for (of, one) in all.iter().enumerate().rev() {
             for (mark, name) in one.marks.iter().zip(&one.names) {
-                names.add(area, place(mark), name, colour(one.key))?;
+                shown.of_series(of, || names.add(area, place(mark), name, colour(one.key)))?;
             }
         }
-        for one in all {
+        let (x, y) = (chart.x_range(), chart.y_range());
+        let (x, y) = (Axis::numbers(x_label, x.start, x.end), Axis::numbers("", y.start, y.end));
+        let mut data = Data::new(plot_area(&chart), x, y, Along::X, &["±"]);
+        for (of, one) in all.iter().enumerate() {
             let ink = colour(one.key);
-            for &(x, y, half) in &one.marks {
-                if let Some(half) = half {
-                    let interval = [(x, (y - half).max(0.0)), (x, y + half)];
-                    chart.draw_series([PathElement::new(interval, ink.stroke_width(px(1)))])?;
+            let mut series = Series { names: one.names.clone(), ..Series::of(Some(one.key)) };
+            one.marks.iter().for_each(|&(x, y, half)| series.add(x, y, [half.unwrap_or(f64::NAN)]));
+            data.series.push(series);
+            shown.of_series(of, || {
+                for &(x, y, half) in &one.marks {
+                    if let Some(half) = half {
+                        let interval = [(x, (y - half).max(0.0)), (x, y + half)];
+                        chart.draw_series([PathElement::new(interval, ink.stroke_width(px(1)))])?;
+                    }
+                    chart.draw_series([Circle::new((x, y), px(4), ink.filled())])?;
                 }
-                chart.draw_series([Circle::new((x, y), px(4), ink.filled())])?;
-            }
+                Ok(())
+            })?;
         }
+        shown.data(data);
         Ok(())
     })
 }

@@ -3,7 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{GRID, MUTED, WIDTH, axis_end, axis_text, colour, draw, px, text, tick};
+use super::canvas::{GRID, MUTED, WIDTH, axis_end, axis_text, colour, draw, plot_area, px, text, tick};
+use super::data::{Along, Axis, Data, by_key, place};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 use crate::statistics::number;
@@ -25,7 +26,7 @@ pub(crate) fn stacks(rows: &[Stack]) -> Drawing {
     let sum = |row: &Stack| row.parts.iter().map(|part| part.1).sum::<f64>();
     let max = axis_end(rows.iter().map(sum).fold(0.0, f64::max));
     let names = NamedRows::of(rows.iter().map(|row| row.label.as_str()), ROW);
-    draw(WIDTH, TOP + names.height() + AXIS, |area| {
+    draw(WIDTH, TOP + names.height() + AXIS, |area, shown| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(px(TOP))
             .margin_right(px(NOTES))
@@ -44,18 +45,34 @@ pub(crate) fn stacks(rows: &[Stack]) -> Drawing {
             .label_style(axis_text())
             .x_label_formatter(&|x| tick(*x))
             .draw()?;
+        let mut data = Data::new(
+            plot_area(&chart),
+            Axis::numbers("", 0.0, max),
+            names.axis(rows.iter().map(|row| row.label.as_str()), TOP),
+            Along::Y,
+            &[],
+        );
+        data.is_stacked = true;
+        let is_drawn = |part: &&(usize, f64)| part.1 > 0.0;
+        data.series = by_key(rows.iter().flat_map(|row| &row.parts).filter(is_drawn).map(|part| part.0));
         for (i, row) in rows.iter().enumerate() {
             let (top, height) = names.band(i);
             let mut from = 0.0;
-            for &(key, value) in &row.parts {
+            for &(key, value) in row.parts.iter().filter(is_drawn) {
                 let corners = [(from, top + 0.2 * height), (from + value, top + 0.8 * height)];
-                chart.draw_series([Rectangle::new(corners, colour(key).filled())])?;
+                let of = place(&data.series, key);
+                data.series[of].add(value, i as f64, []);
+                shown.of_series(of, || {
+                    chart.draw_series([Rectangle::new(corners, colour(key).filled())])?;
+                    Ok(())
+                })?;
                 from += value;
             }
             let (end, middle) = chart.backend_coord(&(from, top + height / 2.0));
             let note = text(11, MUTED, HPos::Left, VPos::Center);
             area.draw(&Text::new(number(from), (end + px(5) as i32, middle), note))?;
         }
+        shown.data(data);
         names.draw_names(area, TOP)
     })
 }

@@ -9,7 +9,7 @@ use apportion_core::system::Catalog;
 use super::columns::{self, COSTS, Column, Tradeoff};
 use super::{Cell, Entrant, League, Situation};
 use crate::html::escape;
-use crate::page::document_with;
+use crate::page::explorable;
 use crate::statistics::number;
 
 const STYLE: &str = include_str!("style.css");
@@ -32,7 +32,7 @@ impl League {
         }
         out.push_str(&self.costs());
         out.push_str(&self.footer());
-        document_with("A league of disciplines", STYLE, &out, SCRIPT)
+        explorable("A league of disciplines", STYLE, &out, SCRIPT)
     }
 
     fn header(&self) -> String {
@@ -155,7 +155,8 @@ impl League {
     /// The plane of delay and worst share, and the disciplines on its front.
     fn front(&self, all: &[Tradeoff]) -> String {
         let front: Vec<&Tradeoff> = all.iter().filter(|one| one.is_on_front).collect();
-        let drawing = self.plane(all).svg();
+        let drawing =
+            self.plane(all).of("worst share", &["others".to_owned(), "on the front".to_owned()]).html();
         let names: String = front.iter().map(|one| self.of_front(one)).collect();
         let label = "Worst share over queue delay; the Pareto front is listed beside it";
         format!(

@@ -40,7 +40,7 @@ pub(super) fn crowd(point: &PointResults, flows: &[FlowShare]) -> String {
     format!(
         "<figure role=\"img\" aria-label=\"Flows by {what}\"><figcaption><b>{} flows by {what}</b></figcaption>\n{}</figure>\n{}",
         flows.len(),
-        histogram(&values, level).svg(),
+        histogram(what, &values, level).html(),
         table(&head, &rows)
     )
 }

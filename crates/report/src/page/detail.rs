@@ -11,8 +11,8 @@ use apportion_runtime::outcome::LinkOutcome;
 use super::overview::swatches;
 use super::series;
 use crate::due::{Reached, Response, Worst, responses};
-use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
-use crate::html::{escape, table, table_of};
+use crate::figure::{COLOURS, Curve, Drawing, Level, Plot, XAxis, curves, curves_with_events};
+use crate::html::{escape, informative, table, table_about};
 use crate::quantities::{BITRATE, MOS, MOUTH_TO_EAR, Quantity, STALL_RATIO, STALLS, STARTUP, SWITCHES};
 use crate::rows::{CompletionAt, CompletionRow, Field, FlowAt, FlowRow, LinkAt, LinkRow};
 use crate::run_results::{PointResults, RunResults};
@@ -183,8 +183,8 @@ pub(super) fn section(
     open: bool,
 ) -> String {
     let mut out = format!(
-        "<details class=\"point\" id=\"point-{}\"{}><summary>{}</summary><div>\n",
-        index + 1,
+        "<details class=\"point\" id=\"{}\"{}><summary>{}</summary><div>\n",
+        super::section_id(index),
         if open { " open=\"open\"" } else { "" },
         escape(point.name())
     );
@@ -209,11 +209,13 @@ pub(super) fn section(
 fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
     let name = escape(point.name());
     let mut out = String::from("<div class=\"plots\">\n");
-    let mut figure = |title: &str, svg: &str| {
+    let names = keys.series_names();
+    let mut figure = |title: &str, quantity: &str, drawing: Drawing| {
         let _ = writeln!(
             out,
             "<figure class=\"card\" role=\"img\" aria-label=\"{title}: {name}\">\
-             <figcaption><b>{title}</b></figcaption>\n{svg}</figure>"
+             <figcaption><b>{title}</b></figcaption>\n{}</figure>",
+            drawing.of(quantity, &names).html()
         );
     };
     let step = point.sample.as_secs_f64();
@@ -229,46 +231,50 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
             y_max: scales.throughput,
             levels: levels(point).into_iter().map(|at| Level { at, span: None }).collect(),
         };
-        figure("Throughput of a flow, Mb/s", &curves(&plot, &flow_curves).svg());
+        figure("Throughput of a flow, Mb/s", "throughput, Mb/s", curves(&plot, &flow_curves));
     }
     let shares = series::shares(point, keys);
     if !shares.is_empty() {
         let all = Level { at: 1.0, span: None };
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: series::MAX_SHARE, levels: vec![all] };
         let title = "Throughput over entitlement at the time (cut at 2; thin lines: events)";
-        figure(title, &curves_with_events(&plot, &shares, &event_times(point)).svg());
+        let drawing = curves_with_events(&plot, &shares, &event_times(point));
+        figure(title, "throughput over entitlement", drawing);
     }
     let windows = series::windows(point, keys);
     if !windows.is_empty() {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.window, levels: Vec::new() };
-        figure("Congestion window of a flow, segments", &curves(&plot, &windows).svg());
+        figure(
+            "Congestion window of a flow, segments",
+            "congestion window, segments",
+            curves(&plot, &windows),
+        );
     }
     for link in watched(point).filter(|l| !l.allocations.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.allocation, levels: Vec::new() };
         let title = format!("Allocation at {} (shaded: difference to throughput), Mb/s", escape(&link.name));
-        figure(&title, &curves(&plot, &series::allocations(point, link, keys)).svg());
+        let drawing = curves(&plot, &series::allocations(point, link, keys));
+        figure(&title, "allocation, Mb/s", drawing);
     }
     for link in watched(point).filter(|l| !l.backlog.is_empty()) {
         let plot = Plot { x: time.clone(), y_min: 0.0, y_max: scales.backlog, levels: Vec::new() };
         let title = format!("Queue at {}, packets", escape(&link.name));
-        figure(&title, &curves(&plot, &[series::backlog(link, step)]).svg());
+        let drawing = curves(&plot, &[series::backlog(link, step)]).with_rows(|_| link.name.clone());
+        figure(&title, "queue, packets", drawing);
     }
-    let mut delay = |title: &str, axis: &XAxis, mut all: Vec<Curve>| {
-        if let &XAxis::LogDelay { low, .. } = axis {
-            all.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
-        }
+    let mut delay = |title: &str, axis: &XAxis, all: Vec<Curve>, row: &str| {
         let plot = Plot { x: axis.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
-        figure(title, &curves(&plot, &all).svg());
+        figure(title, "share of packets", curves(&plot, &all).with_rows(|_| row.to_owned()));
     };
     let one_way = series::one_way_delay(point, keys);
     if !one_way.is_empty() {
-        delay("Distribution of one-way delay (share of packets)", &scales.one_way, one_way);
+        delay("Distribution of one-way delay (share of packets)", &scales.one_way, one_way, "");
     }
     for link in watched(point) {
         if let Some(curve) = series::queue_delay(point, &link.name) {
             let title =
                 format!("Distribution of time in the queue at {} (share of packets)", escape(&link.name));
-            delay(&title, &scales.in_queue, vec![curve]);
+            delay(&title, &scales.in_queue, vec![curve], &link.name);
         }
     }
     out.push_str("</div>\n");
@@ -309,11 +315,13 @@ impl<'a, T, S> Columns<'a, T, S> {
         })
     }
 
-    /// The table of these rows, without the columns whose cells are all 0 or empty.
-    fn table(&self, rows: &[SeedsOf<'a, T, S>]) -> String {
+    /// The table of these rows and their groups, without the columns whose cells are all 0 or empty.
+    fn table(&self, rows: &[SeedsOf<'a, T, S>], groups: &[&str]) -> String {
         let head: Vec<String> = self.0.iter().map(|(head, _)| head.clone()).collect();
         let cells = |row| self.0.iter().map(|(_, cell)| cell(row)).collect();
-        table_of(&head, &rows.iter().map(cells).collect::<Vec<_>>(), |cell| cell == "0" || cell == "–")
+        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let (head, rows) = informative(&head, &rows, |cell| cell == "0" || cell == "–");
+        table_about(&head, &rows, groups)
     }
 }
 
@@ -353,7 +361,8 @@ fn flow_table(point: &PointResults, folded: bool) -> String {
         (about, seeds.iter().filter_map(|flows| flows.get(name)).collect())
     });
     let rows: Vec<_> = rows.collect();
-    let mut body = columns.table(&rows);
+    let groups: Vec<&str> = rows.iter().map(|((share, _), _)| share.group.as_str()).collect();
+    let mut body = columns.table(&rows, &groups);
     if rows.len() < shares.len() {
         let _ = writeln!(
             body,
@@ -415,7 +424,7 @@ fn link_table(point: &PointResults) -> String {
         }
         _ => String::new(),
     };
-    format!("<h4>Links</h4>\n{}{cut}", columns.table(&rows))
+    format!("<h4>Links</h4>\n{}{cut}", columns.table(&rows, &[]))
 }
 
 /// Classes of file sizes by decade: (below, name).

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use apportion_core::units::{Rate, Span};
 
 use super::{crowd, customers, drops, sweeps};
-use crate::figure::{Bar, COLOURS, Range, bars, ranges};
+use crate::figure::{Bar, COLOURS, Drawing, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, informative, table};
 use crate::panels::{MAX_BARS, share_bars};
@@ -86,9 +86,11 @@ fn panels(run: &RunResults, keys: &Keys) -> Panels {
     let max = rows.iter().flatten().map(reach).fold(0.0, f64::max);
 
     let mut out = reading(shown.len(), by_group, replicated);
+    let names = keys.series_names();
     let mut cards: Vec<String> = Vec::new();
-    for (point, rows) in shown.iter().zip(&rows) {
-        let card = bar_card(run, point, rows, max);
+    for (at, (point, rows)) in shown.iter().zip(&rows).enumerate() {
+        let drawing = bars(rows, max).of(THROUGHPUT_AXIS, &names);
+        let card = bar_card(run, point, at, &drawing);
         if cards.iter().map(String::len).sum::<usize>() + card.len() > PANEL_BUDGET {
             break;
         }
@@ -123,7 +125,10 @@ fn panels(run: &RunResults, keys: &Keys) -> Panels {
     Panels { legend: legend(keys, &rows), cards: out }
 }
 
-fn bar_card(run: &RunResults, point: &PointResults, rows: &[Bar], max: f64) -> String {
+/// The name of the axis of bars.
+const THROUGHPUT_AXIS: &str = "throughput, Mb/s";
+
+fn bar_card(run: &RunResults, point: &PointResults, at: usize, drawing: &Drawing) -> String {
     let name = escape(point.name());
     // The page of a single point begins with its sentence already.
     let said = match run.points.len() {
@@ -132,8 +137,9 @@ fn bar_card(run: &RunResults, point: &PointResults, rows: &[Bar], max: f64) -> S
     };
     format!(
         "<section class=\"card\">{said}\
-         <figure role=\"img\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure>{}</section>\n",
-        bars(rows, max).svg(),
+         <figure role=\"img\" data-rows=\"{}\" aria-label=\"Throughput and entitlement: {name}\">\n{}</figure>{}</section>\n",
+        super::section_id(at),
+        drawing.html(),
         of_many(point)
     )
 }
@@ -152,7 +158,8 @@ fn of_many(point: &PointResults) -> String {
                 &customers,
                 customers.iter().map(|bar| bar.value.max(bar.entitlement.unwrap_or(0.0))).fold(0.0, f64::max)
             )
-            .svg()
+            .of(THROUGHPUT_AXIS, &["customers".to_owned()])
+            .html()
         ),
     };
     customers + &crowd::crowd(point, &flow_shares(point))
@@ -393,7 +400,7 @@ fn delays(run: &RunResults) -> String {
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
              <figcaption><b>Queue delay at {name}</b><br/>Dot: median. Thick line: p25 to p75. \
              Thin line: p1 to p99. Number: p99.{points_cut}{cut}</figcaption>\n{}</figure>",
-            ranges(&rows).svg()
+            ranges(&rows).of("median, ms", &[]).html()
         );
     }
     figures

@@ -46,7 +46,7 @@ pub(super) fn allocations(point: &PointResults, link: &LinkOutcome, keys: &Keys)
     all
 }
 
-/// Larger shares are drawn at this height, so that shares below 1 can be read.
+/// The upper end of the axis, at which larger shares are drawn, so that shares below 1 can be read.
 pub(super) const MAX_SHARE: f64 = 2.0;
 
 /// Throughput over entitlement in the first replication, of all flows of a key together, at most
@@ -83,7 +83,7 @@ pub(super) fn shares(point: &PointResults, keys: &Keys) -> Vec<Curve> {
                 continue;
             }
             let middle = round((bin.start + bin.end) as f64 / 2.0 * step);
-            curve.line.push((middle, (got as f64 / (due as f64 * step)).min(MAX_SHARE)));
+            curve.line.push((middle, got as f64 / (due as f64 * step)));
         }
         all.push(curve);
     }

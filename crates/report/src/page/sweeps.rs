@@ -79,11 +79,11 @@ const fn width_class(drawing: &Drawing) -> &'static str {
     if drawing.is_wide() { " wide" } else { "" }
 }
 
-/// The drawing as SVG; a wide one scrolls if there is no room for it.
+/// The drawing; a wide one scrolls if there is no room for it.
 fn framed(drawing: &Drawing) -> String {
     if drawing.is_wide() {
-        format!("<div class=\"scroll\" style=\"--natural:{}px\">{}</div>\n", drawing.width(), drawing.svg())
+        format!("<div class=\"scroll\" style=\"--natural:{}px\">{}</div>\n", drawing.width(), drawing.html())
     } else {
-        drawing.svg()
+        drawing.html()
     }
 }

@@ -43,7 +43,11 @@ impl Svg {
 
     fn read(text: &str) -> Self {
         let mut svg = Self::default();
-        for line in text.lines() {
+        // Groups of series begin and end on lines of their shapes.
+        let lines = text.lines().map(|line| {
+            line.rsplit_once("<g data-s=").map_or(line, |(_, of)| &of[of.find('>').unwrap() + 1..])
+        });
+        for line in lines {
             let number = |name: &str| attribute(line, name).and_then(|text| text.parse::<f64>().ok());
             let word = |name: &str| attribute(line, name).unwrap_or_default().to_owned();
             if line.starts_with("<text") {
@@ -60,6 +64,8 @@ impl Svg {
                 svg.boxes.push(["x", "y", "width", "height"].map(|name| number(name).unwrap()));
             } else if line.starts_with("<circle") {
                 svg.dots.push((number("cx").unwrap(), number("cy").unwrap()));
+            } else if line.contains("<path") {
+                svg.lines.push((word("stroke"), path(&word("d"))));
             } else if line.starts_with("<polyline") {
                 let pair =
                     |pair: &str| pair.split_once(',').map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()));
@@ -98,6 +104,17 @@ impl Svg {
         let is_ordered = places.is_some_and(|all| all.windows(2).all(|pair| pair[0] < pair[1]));
         if is_ordered { Ok(()) } else { Err(format!("rows are not called {names:?}")) }
     }
+}
+
+/// The points of a path: its start, then relative steps. A sign separates numbers too.
+fn path(d: &str) -> Vec<(f64, f64)> {
+    let spaced = d.trim_end_matches('z').replace('-', " -").replace(['M', 'l'], " ");
+    let numbers: Vec<f64> = spaced.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let add = |at: &mut (f64, f64), by: &[f64]| {
+        *at = (at.0 + by[0], at.1 + by[1]);
+        Some(*at)
+    };
+    numbers.chunks(2).scan((0.0, 0.0), add).collect()
 }
 
 /// The value of an axis label.
@@ -143,12 +160,12 @@ impl Axis {
 }
 
 /// A table of a run.
-type Rows = Vec<BTreeMap<String, String>>;
+pub type Rows = Vec<BTreeMap<String, String>>;
 
-struct Tables {
-    flows: Rows,
-    links: Rows,
-    series: Rows,
+pub struct Tables {
+    pub flows: Rows,
+    pub links: Rows,
+    pub series: Rows,
 }
 
 impl Tables {
@@ -164,14 +181,14 @@ impl Tables {
     }
 
     /// The rows of flows of a point, `tcp.2` before `tcp.10`.
-    fn flows_of(&self, point: &str) -> Vec<&BTreeMap<String, String>> {
+    pub fn flows_of(&self, point: &str) -> Vec<&BTreeMap<String, String>> {
         let mut rows: Vec<_> = self.flows.iter().filter(|row| row["point"] == point).collect();
         rows.sort_by_key(|row| (row["group"].clone(), row["flow"].len(), row["flow"].clone()));
         rows
     }
 
     /// The mean of the throughputs of a group, for each point in turn.
-    fn means(&self, group: &str) -> Vec<f64> {
+    pub fn means(&self, group: &str) -> Vec<f64> {
         let rows: Vec<_> = self.flows.iter().filter(|row| row["group"] == group).collect();
         let points = rows.chunk_by(|a, b| a["point"] == b["point"]);
         points
@@ -180,12 +197,12 @@ impl Tables {
     }
 
     /// The watched link at each point.
-    fn bottlenecks(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
+    pub fn bottlenecks(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
         self.links.iter().filter(|row| row["link"] == "bottleneck")
     }
 }
 
-fn of(row: &BTreeMap<String, String>, column: &str) -> f64 {
+pub fn of(row: &BTreeMap<String, String>, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column}: {}", row[column]))
 }
 
@@ -209,7 +226,7 @@ fn altered(mut run: RunResults) -> RunResults {
 }
 
 /// A run with other numbers of each point, and these settings of it.
-fn swept(settings: &[&[(&str, &str)]]) -> RunResults {
+pub fn swept(settings: &[&[(&str, &str)]]) -> RunResults {
     let made = |(k, settings): (u64, &&[(&str, &str)])| {
         let mut made = point(&DRR, &ten_and_one(700 + 300 * k, 0.1, 0.1, 5.0), &[7]);
         made.settings = settings.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();
@@ -221,7 +238,7 @@ fn swept(settings: &[&[(&str, &str)]]) -> RunResults {
 
 /// Checks that the page of a run shows the numbers of its tables, and that the page of another run fails the
 /// check.
-fn shows(make: impl Fn() -> RunResults, check: impl Fn(&str, &Tables) -> Result<(), String>) {
+pub fn shows(make: impl Fn() -> RunResults, check: impl Fn(&str, &Tables) -> Result<(), String>) {
     let tables = Tables::of(&make());
     check(&page(&make()), &tables).unwrap();
     check(&page(&altered(make())), &tables).expect_err("other numbers are drawn");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod columns;
+mod explore;
 mod figures;
 mod headlines;
 mod page;
