@@ -1,44 +1,77 @@
 //! The command line as data.
 
+#[cfg(any(test, not(target_os = "linux")))]
+mod elsewhere;
 mod import;
 mod league;
+#[cfg(target_os = "linux")]
+mod on_linux;
+#[cfg(target_os = "linux")]
 mod shell;
 
 pub use import::Import;
 pub use league::League;
+#[cfg(target_os = "linux")]
+pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
+#[cfg(target_os = "linux")]
 pub use shell::Shell;
 
+use std::any::TypeId;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use apportion::plot::Kind;
 use apportion::units::Bytes;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+
+/// The command line of this system as data.
+pub fn command() -> clap::Command {
+    let command = Arguments::command();
+    #[cfg(not(target_os = "linux"))]
+    let command = elsewhere::hide(command);
+    if cfg!(windows) {
+        command.mut_subcommands(|command| command.mut_args(paths_of_windows))
+    } else {
+        command
+    }
+}
 
 /// Parses the command line `words`. Exits the process on a usage error or a request for help; names the new
 /// option in place of a renamed one.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Arguments {
+///
+/// # Errors
+/// The command or an option needs another system.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Arguments> {
     let words: Vec<OsString> = words.into_iter().collect();
-    Arguments::try_parse_from(&words).unwrap_or_else(|mut error| {
-        let command = Arguments::command();
-        let used = words.iter().skip(1).find_map(|word| command.find_subcommand(word));
-        let options = used.into_iter().flat_map(clap::Command::get_arguments);
-        let options: Vec<String> =
-            options.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
-        let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        if let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
-            && let Some(new) = apportion::renamed(unknown, &options)
-        {
-            let tip = format!("'{unknown}' is called '{new}'").into();
-            error.remove(ContextKind::SuggestedArg);
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-        }
-        error.exit()
-    })
+    let matches = command().try_get_matches_from(&words).unwrap_or_else(|error| exit(error, &words));
+    #[cfg(not(target_os = "linux"))]
+    if let Some(refusal) = elsewhere::refusal(&matches) {
+        anyhow::bail!(refusal);
+    }
+    Ok(Arguments::from_arg_matches(&matches)
+        .unwrap_or_else(|error| exit(error.format(&mut command()), &words)))
+}
+
+/// Prints a usage error in the command line `words`, or the help that was asked for, and exits.
+fn exit(mut error: clap::Error, words: &[OsString]) -> ! {
+    let command = command();
+    let used = words.iter().skip(1).find_map(|word| command.find_subcommand(word));
+    let options = used.into_iter().flat_map(clap::Command::get_arguments);
+    let options: Vec<String> =
+        options.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    if let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
+        && let Some(new) = apportion::renamed(unknown, &options)
+    {
+        let tip = format!("'{unknown}' is called '{new}'").into();
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error.exit()
 }
 
 /// Divide a link's bandwidth among the flows that share it, and see who gets what.
@@ -55,16 +88,13 @@ pub enum Command {
     Run(Run),
     /// Run a scenario in the simulator on a Dask cluster, and write results and a report here
     Sweep(Sweep),
-    /// Run a scenario over the TCP stack of this machine, in real time, and write results and a report
-    Lab(Lab),
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    OnLinux(OnLinux),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
     /// Compare disciplines in a set of scenarios, on one page
     League(League),
-    /// Run a command behind an emulated link, on real packets, as an ordinary user
-    Shell(Box<Shell>),
-    /// Run a gateway between two network interfaces, or query one that runs
-    Gateway(Gateway),
     /// Convert a configuration of LibreQoS, sqm-scripts, tc or containerlab to a scenario or a gateway
     Import(Import),
     /// List disciplines, markers, TCP profiles, sources, topologies, example scenarios and experiments
@@ -175,22 +205,6 @@ impl PhaseCheck {
     }
 }
 
-#[derive(Args, Debug)]
-pub struct Lab {
-    #[command(flatten)]
-    pub wanted: Wanted,
-    #[command(flatten)]
-    pub page: Page,
-    #[command(flatten)]
-    pub late: Late,
-    /// Run even if the estimate exceeds a day or 2 GB of memory
-    #[arg(long)]
-    pub force: bool,
-    /// What runs the queues of watched links; `kernel` needs root and a build with the feature `bpf`
-    #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
-    pub backend: Backend,
-}
-
 /// What to do about runs that were too late to be valid.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Late {
@@ -200,13 +214,6 @@ pub struct Late {
     /// Accept invalid runs of the lab
     #[arg(long)]
     pub allow_late: bool,
-}
-
-impl Late {
-    /// Number of times that a run of the lab is repeated.
-    pub fn retries(self) -> u64 {
-        self.retries.unwrap_or(apportion::lab::RETRIES)
-    }
 }
 
 /// A scenario to run, and what to do with its results.
@@ -355,113 +362,12 @@ impl Compare {
     }
 }
 
-#[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
-pub struct Gateway {
-    #[command(subcommand)]
-    pub command: Option<GatewayCommand>,
-    /// Run the gateway of this configuration file until a signal stops it
-    #[arg(value_name = "CONFIG")]
-    pub config: Option<PathBuf>,
-    /// Format of the log
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// Least severe level that is logged
-    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
-    pub log_level: LogLevel,
-    /// When the gateway ends, let the kernel forward all frames, unshaped
-    #[arg(long)]
-    pub fail_open: bool,
-    /// What moves packets; `kernel` needs a build with the feature `bpf`
-    #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
-    pub backend: Backend,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum GatewayCommand {
-    /// Check a configuration file and its interfaces, and change nothing
-    Check {
-        /// The configuration file
-        config: PathBuf,
-        /// What would move packets
-        #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
-        backend: Backend,
-    },
-    /// Print a configuration with defaults filled in
-    Show {
-        /// The configuration file
-        config: PathBuf,
-        /// Print the configuration of the running gateway instead; only the title of the file is read
-        #[arg(long)]
-        running: bool,
-    },
-    /// Print the statistics of a running gateway as JSON
-    Stats {
-        /// Its configuration file; only the title is read
-        config: PathBuf,
-    },
-    /// Restore the offloads that a gateway left off when it was killed
-    Restore {
-        /// The configuration file; only the title is read
-        #[arg(value_hint = clap::ValueHint::FilePath)]
-        config: PathBuf,
-    },
-    /// Let the kernel forward all frames, unshaped, while no gateway runs
-    Bypass {
-        /// The configuration file; only title and interfaces are read
-        #[arg(value_hint = clap::ValueHint::FilePath)]
-        config: PathBuf,
-        /// End the bypass
-        #[arg(long)]
-        off: bool,
-    },
-    /// Make a running gateway read its configuration file again
-    Reload {
-        /// Its configuration file
-        config: PathBuf,
-    },
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// This process; runs every discipline
     UserSpace,
     /// The kernel; runs some disciplines
     Kernel,
-}
-
-impl From<Backend> for apportion::gateway::Backend {
-    fn from(backend: Backend) -> Self {
-        match backend {
-            Backend::UserSpace => Self::UserSpace,
-            Backend::Kernel => Self::Kernel,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
-
-impl From<LogLevel> for tracing_subscriber::filter::LevelFilter {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warn => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-        }
-    }
 }
 
 #[derive(Args, Debug)]
@@ -549,6 +455,23 @@ fn jobs(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, 0 for one per core".to_owned())
 }
 
+/// Makes an option or argument that is a path read it as on Windows.
+fn paths_of_windows(argument: Arg) -> Arg {
+    let is_path = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let read = PathBufValueParser::new().try_map(|path| path_of_windows(&path));
+    if is_path { argument.value_parser(read) } else { argument }
+}
+
+/// The path with one kind of separators, as it is in messages. What is behind a `:` in a name would be hidden in the
+/// file of the name before it.
+fn path_of_windows(path: &Path) -> Result<PathBuf, String> {
+    let is_hidden = |part| matches!(part, Component::Normal(name) if name.to_string_lossy().contains(':'));
+    if path.components().any(is_hidden) {
+        return Err("on Windows no name of a file has a `:`; leave it out".to_owned());
+    }
+    Ok(path.components().collect())
+}
+
 /// Splits `PATH=VALUE`.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (path, value) =
@@ -558,10 +481,22 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use std::path::Path;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Arguments::command().debug_assert();
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn paths_of_windows_have_no_streams() {
+        let read = |path: &str| super::path_of_windows(Path::new(path));
+        assert_eq!(read("results//a/1"), Ok(Path::new("results").join("a").join("1")));
+        assert!(read("results/a:b").unwrap_err().contains("no name of a file has a `:`"));
+        let command = super::command().mut_subcommands(|command| command.mut_args(super::paths_of_windows));
+        command.clone().debug_assert();
+        let matches =
+            |out: &str| command.clone().try_get_matches_from(["apportion", "run", "x", "--out", out]);
+        assert!(matches("a:b").is_err() && matches("a/b").is_ok());
     }
 }

@@ -1,25 +1,19 @@
-//! `apportion compare`: compares runs with the first of them, as text and as a page, or the simulator with
-//! the TCP of this machine.
+//! `apportion compare`: compares runs with the first of them, as text and as a page.
 
 use std::io::Write as _;
 
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::arguments::{Backend, Compare, Wanted};
+use crate::arguments::Compare;
 use crate::export::to_file;
-use crate::lab::RealTime;
 use crate::output;
-use crate::run::load;
 use crate::status::Status;
 
 pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
+    #[cfg(target_os = "linux")]
     if let Some(scenario) = &arguments.parity {
-        let (seeds, out, set) = (arguments.seeds.unwrap_or(1), arguments.out.clone(), arguments.set.clone());
-        let quiet = arguments.json;
-        let wanted =
-            Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
-        return parity(&wanted, arguments);
+        return crate::parity::parity(scenario, arguments);
     }
     if let Some(option) = arguments.option_of_runs() {
         anyhow::bail!(
@@ -55,42 +49,13 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
     Ok(if moved.is_empty() { Status::SUCCESS } else { Status::FAILURE })
 }
 
-/// Runs a scenario in the lab and in the simulator, writes the results of both, and compares them.
-fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
-    let late = arguments.late;
-    let scenario = load(wanted)?;
-    let folder = wanted.folder("-parity");
-    ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
-    let backend = arguments.backend.unwrap_or(Backend::UserSpace).into();
-    apportion::lab::check_parity(&scenario, backend)?;
-    let run = |run: apportion::Run<'_>| {
-        run.retries(late.retries()).force(arguments.force).backend(backend).parity()
-    };
-    let results = RealTime::enter(&scenario, wanted, backend, None)?.run(&scenario, wanted, &folder, run);
-    let Some(parity) = results?.parity else {
-        output::note("interrupted before all runs were done: nothing is compared");
-        return Ok(Status::from(1));
-    };
-    if !parity.invalid.is_empty() && !late.allow_late {
-        note_faults(&parity.invalid);
-        output::note("nothing is compared; --allow-late compares results that are not valid");
-        return Ok(Status::from(1));
-    }
-    print(wanted.json, &parity.rows, &parity)?;
-    if wanted.json {
-        note_faults(&parity.faults);
-        note_faults(&parity.invalid);
-    }
-    Ok(if parity.agrees() { Status::SUCCESS } else { Status::from(1) })
-}
-
 /// Reports why results are not valid.
 pub fn note_faults(faults: &[String]) {
     faults.iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
 }
 
 /// Prints rows as JSON lines, or everything as text.
-fn print(json: bool, rows: &[impl Serialize], text: &impl ToString) -> anyhow::Result<()> {
+pub fn print(json: bool, rows: &[impl Serialize], text: &impl ToString) -> anyhow::Result<()> {
     if !json {
         return Ok(output::print(&text.to_string())?);
     }

@@ -30,16 +30,4 @@ impl Interrupt {
         .context("cannot listen for interrupts")?;
         Ok(Self { cancel })
     }
-
-    /// Whether the interrupt has come.
-    pub fn is_over(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
-    /// Waits for the interrupt, in the thread that listens.
-    pub fn wait(&self) {
-        while !self.cancel.is_cancelled() {
-            thread::park();
-        }
-    }
 }

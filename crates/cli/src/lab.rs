@@ -98,11 +98,22 @@ impl RealTime {
     }
 }
 
+/// Says how long runs of the lab take.
+pub fn note_real_time(seconds: f64) {
+    let time = match seconds {
+        s if s < 180.0 => format!("{s:.0} s"),
+        s if s < 10_800.0 => format!("{:.0} minutes", s / 60.0),
+        s if s < 259_200.0 => format!("{:.0} hours", s / 3_600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    };
+    output::note(&format!("in real time: this takes {time}, and more if runs are repeated"));
+}
+
 /// Says how long the run takes, which settings for precision the system denies, and which parameters of the
 /// scenario's TCP the kernel lacks.
 fn announce(scenario: &Scenario, seeds: u64) {
     let seconds: f64 = scenario.points().iter().map(|point| point.scenario.stop.as_secs_f64()).sum();
-    output::note_real_time(seconds * seeds as f64);
+    note_real_time(seconds * seeds as f64);
     let Precision { real_time, locked } = Precision::read();
     if !real_time {
         output::note(

@@ -14,27 +14,34 @@ mod catalogue;
 mod cluster;
 mod compare;
 mod export;
+#[cfg(target_os = "linux")]
 mod gateway;
 mod import;
 mod interrupt;
+#[cfg(target_os = "linux")]
 mod lab;
 mod league;
 mod output;
+#[cfg(target_os = "linux")]
+mod parity;
 mod plot;
 mod progress;
 mod reproduce;
 mod run;
+#[cfg(target_os = "linux")]
 mod shell;
 mod status;
 mod sweep;
+#[cfg(target_os = "linux")]
 mod watch;
 
 use std::ffi::OsString;
 
 use apportion::Catalog;
-use clap::CommandFactory as _;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
+#[cfg(target_os = "linux")]
+use crate::arguments::OnLinux;
 pub use crate::cluster::{Cluster, OnCluster};
 pub use crate::status::Status;
 
@@ -47,7 +54,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
 /// Like [`main()`], with a way to simulate on a cluster.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Cluster<'_>>) -> Status {
     outlive_file_limits();
-    match dispatch(arguments::parse(words).command, cluster) {
+    match arguments::parse(words).and_then(|arguments| dispatch(arguments.command, cluster)) {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => Status::SUCCESS,
         Err(error) => {
@@ -60,7 +67,7 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Clus
 /// The command line as data, for completions and for the man pages that packages install.
 #[must_use]
 pub fn command() -> clap::Command {
-    Arguments::command()
+    arguments::command()
 }
 
 /// Blocks SIGXFSZ: a file at its size limit (`ulimit -f`) then fails the write instead of ending the process.
@@ -77,12 +84,17 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
     match command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Sweep(arguments) => return sweep::sweep(&arguments, cluster),
-        Command::Lab(arguments) => return lab::lab(&arguments),
-        Command::Gateway(arguments) => return gateway::gateway(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::OnLinux(command) => {
+            return match command {
+                OnLinux::Lab(arguments) => lab::lab(&arguments),
+                OnLinux::Shell(arguments) => shell::shell(&arguments),
+                OnLinux::Gateway(arguments) => gateway::gateway(&arguments),
+            };
+        }
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, cluster),
         Command::League(arguments) => return league::league(&arguments),
         Command::Import(arguments) => return import::import(&arguments),
-        Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {
             output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?;

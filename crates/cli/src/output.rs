@@ -17,17 +17,6 @@ pub fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Says how long runs of the lab take.
-pub fn note_real_time(seconds: f64) {
-    let time = match seconds {
-        s if s < 180.0 => format!("{s:.0} s"),
-        s if s < 10_800.0 => format!("{:.0} minutes", s / 60.0),
-        s if s < 259_200.0 => format!("{:.0} hours", s / 3_600.0),
-        s => format!("{:.0} days", s / 86_400.0),
-    };
-    note(&format!("in real time: this takes {time}, and more if runs are repeated"));
-}
-
 /// Writes each line of a message as an error.
 pub fn error(message: &str) {
     message.lines().for_each(|line| note(&format!("error: {line}")));

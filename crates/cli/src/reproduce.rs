@@ -16,6 +16,7 @@ use crate::status::Status;
 pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow::Result<Status> {
     let in_lab = arguments.world == World::Lab;
     check(arguments, in_lab)?;
+    #[cfg(target_os = "linux")]
     if in_lab {
         // A process with a second thread cannot enter a user namespace.
         apportion::lab::enter()?;
@@ -39,14 +40,9 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
         None => interrupt::listen()?,
     };
     let bar = Bar::new(arguments.is_silent() || arguments.cluster.is_some());
-    let mut reproduction = reproduction.cancel(&cancel).progress(|progress| bar.show(progress));
-    if in_lab {
-        reproduction = reproduction.in_lab(arguments.late.retries());
-        if !arguments.is_silent() {
-            let seconds = reproduction.real_seconds()?;
-            output::note_real_time(seconds);
-        }
-    }
+    let reproduction = reproduction.cancel(&cancel).progress(|progress| bar.show(progress));
+    #[cfg(target_os = "linux")]
+    let reproduction = if in_lab { in_real_time(reproduction, arguments)? } else { reproduction };
     match claims(&reproduction, &bar, arguments) {
         Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
             let is_kept = cache.is_some() && !in_lab;
@@ -79,6 +75,19 @@ fn on_cluster(
     // The size was checked before.
     let wanted = OnCluster { address, scenarios, seeds, phase_check: false, hold: true, force: true, quiet };
     cluster::simulate(&wanted, cluster)
+}
+
+/// Runs the experiments in the lab, and says how long they take.
+#[cfg(target_os = "linux")]
+fn in_real_time<'a>(
+    reproduction: Reproduction<'a>,
+    arguments: &Reproduce,
+) -> anyhow::Result<Reproduction<'a>> {
+    let reproduction = reproduction.in_lab(arguments.late.retries());
+    if !arguments.is_silent() {
+        crate::lab::note_real_time(reproduction.real_seconds()?);
+    }
+    Ok(reproduction)
 }
 
 /// Refuses arguments that contradict each other.

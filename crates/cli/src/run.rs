@@ -10,6 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::status::Status;
+#[cfg(target_os = "linux")]
 use crate::watch;
 
 pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
@@ -33,10 +34,14 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
         output::print(&format!("{}\n", estimate(&run)))?;
         return Ok(Status::SUCCESS);
     }
+    #[cfg(target_os = "linux")]
     let mut page = arguments.page.bind(&scenario)?;
     let interrupt = Interrupt::listen()?;
-    watch::serve(&mut page)?;
-    let run = page.iter().fold(run, Run::watch);
+    #[cfg(target_os = "linux")]
+    let run = {
+        watch::serve(&mut page)?;
+        page.iter().fold(run, Run::watch)
+    };
     let bar = Bar::new(wanted.is_silent());
     let run = run.cancel(&interrupt.cancel).folder(&folder);
     let results = run.progress(|progress| bar.show(progress)).simulate();
@@ -44,6 +49,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let results = results?;
     cache::note_failure(results.cache_failure());
     let status = print_results(&results, wanted)?;
+    #[cfg(target_os = "linux")]
     watch::keep(page.as_ref(), &interrupt);
     Ok(status)
 }

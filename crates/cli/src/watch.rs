@@ -1,5 +1,7 @@
 //! The browser page that shows a run.
 
+use std::thread;
+
 use anyhow::bail;
 use apportion::{Scenario, Watch, WatchError};
 
@@ -39,8 +41,10 @@ pub fn serve(page: &mut Option<Watch>) -> Result<(), WatchError> {
 
 /// Keeps the page until an interrupt; an interrupt that ended the run ends the page too.
 pub fn keep(page: Option<&Watch>, interrupt: &Interrupt) {
-    if let Some(page) = page.filter(|_| !interrupt.is_over()) {
+    if let Some(page) = page.filter(|_| !interrupt.cancel.is_cancelled()) {
         output::note(&format!("the run has ended; its page stays at {} until Ctrl-C", page.url()));
-        interrupt.wait();
+        while !interrupt.cancel.is_cancelled() {
+            thread::park();
+        }
     }
 }
