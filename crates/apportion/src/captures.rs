@@ -5,6 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use apportion_report::file_name;
 use apportion_scenario::Point;
 use apportion_sim::capture::LinkCapture;
 
@@ -13,7 +14,7 @@ use crate::RunError;
 /// The capture files of a run, in a folder that appears with its results.
 pub(crate) struct Captures {
     folder: PathBuf,
-    /// The names of the files that were opened.
+    /// The names of the files that were opened, in lower case.
     names: Mutex<Vec<String>>,
     /// The first file that could not be opened.
     failed: Mutex<Option<RunError>>,
@@ -31,10 +32,12 @@ impl Captures {
 
     fn open(&self, name: &str) -> io::Result<File> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.iter().any(|other| other == name) {
+        // Some systems do not distinguish case.
+        let key = name.to_lowercase();
+        if names.contains(&key) {
             return Err(io::Error::other("two links write to it; give one of them another name"));
         }
-        names.push(name.to_owned());
+        names.push(key);
         File::create(self.folder.join(name))
     }
 
@@ -48,8 +51,7 @@ impl Captures {
         let prefix = if points.len() > 1 { format!("{}-", at + 1) } else { String::new() };
         move |link| {
             let link = points[at].scenario.links.get(link).filter(|link| link.pcap)?;
-            let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-            let name = format!("{prefix}{}.pcap", link.name.chars().map(safe).collect::<String>());
+            let name = format!("{prefix}{}.pcap", file_name(&link.name.replace(' ', "_")));
             let capture = self
                 .open(&name)
                 .and_then(|file| LinkCapture::new(Box::new(BufWriter::new(file))).map_err(io::Error::other));

@@ -67,8 +67,8 @@ pub use replication::{FlowInfo, Replication};
 pub use replication_rows::ReplicationRows;
 pub use run_results::{Cut, PointResults, RunResults, Table};
 pub use store::{
-    Contents, Folder, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read,
-    write,
+    Contents, Folder, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, file_name, find,
+    load, read, write,
 };
 pub use summary::{json_lines, summary};
 pub use units::mbps;

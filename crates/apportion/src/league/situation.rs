@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use apportion_core::system::Catalog;
+use apportion_report::file_name;
 use apportion_scenario::did_you_mean;
 
 use super::discipline::Discipline;
@@ -13,7 +14,7 @@ macro_rules! built_in {
     ($($name:literal)*) => {
         /// The names of the situations with the texts of their files.
         const SITUATIONS: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../scenarios/league/", $name, ".toml")))),*];
+            &[$(($name, include_str!(concat!(env!("APPORTION_SCENARIOS"), "/league/", $name, ".toml")))),*];
     };
 }
 
@@ -101,7 +102,7 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
         None if Path::new(name).is_file() => {
             let text =
                 std::fs::read_to_string(name).map_err(|error| refuse(format!("cannot read it: {error}")))?;
-            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let stem = file_name(&Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
             (ScenarioBuilder::from_file(name), text, stem)
         }
         None => {
@@ -122,7 +123,8 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
 fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Situation, LeagueError> {
     let refuse = |cause: &str| LeagueError::Situation { name: name.to_owned(), cause: cause.to_owned() };
     let is_file_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_file_name) {
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_file_name) || file_name(name) != name
+    {
         return Err(refuse("its name is one of a folder: letters, digits, `_`, `-` and `.` within it"));
     }
     let (text, settings) = scenario.source();

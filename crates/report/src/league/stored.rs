@@ -5,7 +5,6 @@
 //! not all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::path::Path;
 
 use apportion_scenario::read_text_file;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::columns;
 use super::{Cell, CellMetric, Entrant, League, Played, Situation};
 use crate::statistics::Estimate;
+use crate::store::file_name;
 
 /// The name of the file in the folder of a league.
 pub const FILE: &str = "league.jsonl";
@@ -156,7 +156,11 @@ fn of_text(text: &str) -> Result<League, String> {
     let mut names = BTreeSet::new();
     for _ in 0..head.situations {
         let Heading { name, title, about, link, groups, metrics } = next(&mut lines)?;
-        if Path::new(&name).file_name() != Some(OsStr::new(&name)) || !names.insert(name.clone()) {
+        if name.starts_with('.')
+            || name.is_empty()
+            || file_name(&name) != name
+            || !names.insert(name.to_lowercase())
+        {
             return Err(format!(
                 "the situation `{}` has no name that a file can have, or another's",
                 name.escape_debug()
@@ -241,7 +245,15 @@ mod tests {
         for number in [[Some(-5e300), None], [Some(1.0), Some(-1.0)], [Some(f64::NAN), None]] {
             assert!(check(&[number.to_vec()], 1).is_err(), "{number:?}");
         }
-        for names in [["floods", "floods"], ["floods", "../x"], ["/tmp/x", "y"], ["x", ""], ["x", ".."]] {
+        for names in [
+            ["floods", "floods"],
+            ["floods", "../x"],
+            ["/tmp/x", "y"],
+            ["x", ""],
+            ["x", ".."],
+            ["x", "a:b"],
+            ["x", "X"],
+        ] {
             let message = read(&names).unwrap_err();
             assert!(message.contains("has no name that a file can have"), "{message}");
         }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::{LoadError, WriteError};
+use super::{LoadError, WriteError, lock};
 
 /// The ending of a hidden folder.
 const PARTIAL: &str = ".partial";
@@ -88,7 +88,7 @@ fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
 pub(super) struct Staging {
     parent: PathBuf,
     number: u64,
-    /// Locked while its writer lives; none if folders cannot be locked.
+    /// Held while its writer lives; none if folders cannot be locked.
     lock: Option<File>,
     /// Whether it was published; then another writer may have a hidden folder of this number.
     is_published: bool,
@@ -100,7 +100,8 @@ impl Staging {
         check(parent)?;
         let fail = |error: io::Error| WriteError::io(parent, &error);
         // One writer at a time: it must not remove the folder of another writer, which exists but is not
-        // locked yet, as a leftover. If folders cannot be locked, no folder counts as a leftover.
+        // locked yet, as a leftover. If folders cannot be locked, no folder counts as a leftover. On Windows no
+        // folder exists before its lock.
         let section = File::open(parent).ok();
         let _ = section.as_ref().map(File::lock);
         remove_leftovers(parent).map_err(fail)?;
@@ -108,9 +109,8 @@ impl Staging {
         // The folder itself reserves the number: only one of two writers creates it.
         for number in last.saturating_add(1).. {
             let path = hidden(parent, number);
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    let lock = File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
+            match lock::create(&path) {
+                Ok(lock) => {
                     return Ok(Self { parent: parent.to_owned(), number, lock, is_published: false });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
@@ -134,8 +134,10 @@ impl Staging {
     pub(super) fn publish(mut self, is_complete: bool) -> Result<PathBuf, WriteError> {
         let from = self.path();
         let fail = |error: io::Error| WriteError::io(&self.parent, &error);
-        // The content is on the disk before it is visible.
-        File::open(&from).and_then(|folder| folder.sync_all()).map_err(fail)?;
+        // The content is on the disk before it is visible. Elsewhere than on Unix a folder cannot be opened for that.
+        if cfg!(unix) {
+            File::open(&from).and_then(|folder| folder.sync_all()).map_err(fail)?;
+        }
         let mut number = self.number;
         let path = loop {
             let path = self.parent.join(number.to_string());
@@ -175,7 +177,7 @@ fn remove_leftovers(parent: &Path) -> io::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_ours = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(PARTIAL));
         if is_ours.is_some_and(|number| number.parse::<u64>().is_ok())
-            && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok())
+            && let Ok(_lock) = lock::take(&path)
         {
             // A writer that may not remove it takes another number.
             let _ = fs::remove_dir_all(&path);

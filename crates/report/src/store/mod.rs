@@ -6,8 +6,10 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `file_name` | a name as the name of a file |
 //! | `folder` | the folder of a run, which appears as a whole |
 //! | `head` | `run.json` |
+//! | `lock` | whether the writer of a hidden folder lives |
 //! | `parquet` | a table as a file, written and read row by row |
 //! | `write` | a run that is written as it goes on |
 //! | `read` | a run that is read back |
@@ -15,12 +17,15 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+mod file_name;
 mod folder;
 mod head;
+mod lock;
 mod parquet;
 mod read;
 mod write;
 
+pub use file_name::file_name;
 pub use folder::{check, find};
 pub use head::Provenance;
 pub(crate) use read::StoredPoint;

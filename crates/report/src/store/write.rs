@@ -43,9 +43,10 @@ impl Contents {
 
 /// A run that is being written: tables grow with each replication.
 pub struct Writer {
-    staging: Staging,
     contents: Contents,
     tables: Vec<TableFiles>,
+    /// The last to be dropped: Windows removes no folder whose files are open.
+    staging: Staging,
 }
 
 impl Writer {
