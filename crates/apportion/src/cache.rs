@@ -107,15 +107,19 @@ impl Cache {
     }
 
     /// Returns the default folder: `APPORTION_CACHE_DIR`, or else `apportion` in `XDG_CACHE_HOME` or in
-    /// `.cache` of the home folder; none if the environment sets none of them.
+    /// `.cache` of the home folder, on Windows `apportion\\cache` in `LOCALAPPDATA`; none if the environment sets
+    /// none of them.
     #[must_use]
     pub fn default_folder() -> Option<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         // XDG Base Directory Specification: paths must be absolute; relative ones are ignored.
         let absolute = |name| set(name).filter(|path| path.is_absolute());
-        set("APPORTION_CACHE_DIR")
-            .or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("apportion")))
-            .or_else(|| Some(set("HOME")?.join(".cache/apportion")))
+        set("APPORTION_CACHE_DIR").or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("apportion"))).or_else(
+            || match cfg!(windows) {
+                true => Some(absolute("LOCALAPPDATA")?.join("apportion").join("cache")),
+                false => Some(set("HOME")?.join(".cache/apportion")),
+            },
+        )
     }
 
     /// Returns the folder of the cache.
@@ -131,7 +135,7 @@ impl Cache {
             // Opening a pipe would wait for its writer.
             let Some(file) = path.is_file().then(|| File::open(&path).ok()).flatten() else { continue };
             frames::entries(&file, &mut each).ok();
-            touch(&file);
+            touch(&path);
         }
     }
 
@@ -173,6 +177,8 @@ impl Cache {
             let mut out = File::create(&joined)?;
             frames::join(&file, &mut out)?;
             out.sync_all()?;
+            // Windows renames over no file that is open.
+            drop((file, out));
             fs::rename(&joined, &path)
         };
         write().map_err(|cause| {
@@ -215,8 +221,10 @@ impl Cache {
 
 /// Marks a file as used: the least recently used are deleted first. A file of another user stays unchanged.
 #[expect(clippy::disallowed_methods, reason = "real time decides which files go first, no more")]
-fn touch(file: &File) {
-    file.set_modified(SystemTime::now()).ok();
+fn touch(path: &Path) {
+    // Opened for appending, since a file that is open for reading alone has no time to set on Windows.
+    let file = File::options().append(true).open(path);
+    file.and_then(|file| file.set_modified(SystemTime::now())).ok();
 }
 
 impl CacheError {

@@ -32,7 +32,7 @@ impl Begun {
             commit: COMMIT.to_owned(),
             build: BUILD.to_owned(),
             target: format!("{TARGET} {}", env!("APPORTION_PROFILE")),
-            host: of_kernel("hostname"),
+            host: host(),
             kernel: of_kernel("osrelease"),
             command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             reused: reused as u64,
@@ -52,6 +52,11 @@ fn of_kernel(name: &str) -> String {
     fs::read_to_string(format!("/proc/sys/kernel/{name}"))
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
+}
+
+/// Returns the name of this machine; empty if it is not known.
+fn host() -> String {
+    if cfg!(windows) { std::env::var("COMPUTERNAME").unwrap_or_default() } else { of_kernel("hostname") }
 }
 
 /// Returns the CPU time of this process so far on all cores.

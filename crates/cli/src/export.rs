@@ -68,7 +68,10 @@ pub fn to_file(
     let mut file = BufWriter::new(File::create(&partial).with_context(place)?);
     let written = fill(&mut file).and_then(|()| {
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all().with_context(place)?;
-        fs::rename(&partial, path).with_context(place)
+        fs::rename(&partial, path).with_context(|| match cfg!(windows) {
+            true => place() + "; close it in other programs",
+            false => place(),
+        })
     });
     if written.is_err() {
         fs::remove_file(&partial).ok();

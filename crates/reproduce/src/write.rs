@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use apportion_report::file_name;
+
 use crate::judge::Claim;
 use crate::page::{kit, page};
 use crate::plan::{Plan, PlannedPaper, Results};
@@ -20,11 +22,18 @@ pub enum World {
 
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write results to `{}`: {cause}; choose another folder with --out DIR", path.display())]
+#[error("cannot write results to `{}`: {cause}; {MEND}", path.display())]
 pub struct WriteError {
     path: PathBuf,
     cause: io::Error,
 }
+
+/// What to do. Windows replaces no file that another program has open.
+const MEND: &str = if cfg!(windows) {
+    "close it in other programs, or choose another folder with --out DIR"
+} else {
+    "choose another folder with --out DIR"
+};
 
 /// Creates `folder` if need be, and checks that it can be written. Cheap: call it before a long run.
 ///
@@ -59,7 +68,7 @@ pub fn write(
     for paper in &plan.papers {
         let claims = of_paper(paper, claims);
         let lab = if world == World::Lab { "-lab" } else { "" };
-        let name = format!("{}{lab}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
+        let name = file_name(&paper.paper.key) + lab + if plan.ablated { "-ablated" } else { "" };
         put(&folder.join(format!("{name}.jsonl")), json_lines(claims.iter().copied()))?;
         let variants = (plan.varied && !paper.variants.is_empty()).then(|| Table::of(paper, results));
         if let Some(variants) = &variants {
@@ -87,7 +96,8 @@ fn of_paper<'a>(paper: &PlannedPaper, claims: &'a [Claim]) -> Vec<&'a Claim> {
 
 fn put(path: &Path, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
     let partial = path.with_extension("partial");
-    fs::write(&partial, content)
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(|cause| WriteError { path: path.to_owned(), cause })
+    fs::write(&partial, content).and_then(|()| fs::rename(&partial, path)).map_err(|cause| {
+        let _ = fs::remove_file(&partial);
+        WriteError { path: path.to_owned(), cause }
+    })
 }
