@@ -38,17 +38,27 @@ fn main() -> io::Result<()> {
         files.sort();
         let mut hash = 0xcbf2_9ce4_8422_2325;
         for file in files {
-            hash = fnv1a(hash, file.to_string_lossy().as_bytes());
+            hash = fnv1a(hash, file.to_string_lossy().replace('\\', "/").as_bytes());
             hash = fnv1a(hash, &fs::read(file)?);
         }
         build = format!("{version}-{hash:016x}");
     }
+    println!("cargo::rustc-env=APPORTION_SCENARIOS={}", linked("scenarios")?.display());
+    println!("cargo::rustc-env=APPORTION_INSTRUCTIONS={}", linked("instructions.txt")?.display());
     println!("cargo::rustc-env=APPORTION_COMMIT={}", commit());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=APPORTION_BUILD={build}");
     println!("cargo::rustc-env=APPORTION_TARGET={}", env::var("TARGET").unwrap_or_default());
     println!("cargo::rustc-env=APPORTION_PROFILE={}", env::var("PROFILE").unwrap_or_default());
     Ok(())
+}
+
+/// Returns the path of a link in this package to what is elsewhere in the project, and in a package to the thing itself. Where
+/// git makes no links, as on Windows, a file with the path is in its place.
+fn linked(name: &str) -> io::Result<PathBuf> {
+    let here = env::current_dir()?;
+    let target = fs::read_to_string(name).map(|path| here.join(path)).ok().filter(|path| path.exists());
+    Ok(target.unwrap_or_else(|| here.join(name)))
 }
 
 /// Returns the commit, with `+` if files were changed after it; empty outside of a repository.

@@ -1,13 +1,13 @@
 //! Embeds the TOML files of all papers. `papers` next to `src` is a link to the project's folder, so that a
-//! package contains the files.
+//! package contains the files. Where git makes no links, as on Windows, a file with the path is in its place.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root =
-        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?).join("papers");
+    let here = env::current_dir()?;
+    let root = here.join(fs::read_to_string("papers").unwrap_or_else(|_| "papers".to_owned()));
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();

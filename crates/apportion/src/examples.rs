@@ -5,7 +5,7 @@ macro_rules! examples {
     ($($name:literal)*) => {
         /// The names of the examples with the texts of their files, sorted by name.
         const EXAMPLES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../scenarios/", $name, ".toml")))),*];
+            &[$(($name, include_str!(concat!(env!("APPORTION_SCENARIOS"), "/", $name, ".toml")))),*];
     };
 }
 
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn every_example_of_the_folder_is_built_in() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-        let files =
-            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files = std::fs::read_dir(env!("APPORTION_SCENARIOS"))
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap());
         let mut files: Vec<String> =
             files.filter_map(|file| file.strip_suffix(".toml").map(str::to_owned)).collect();
         files.sort();

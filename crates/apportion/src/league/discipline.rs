@@ -11,7 +11,7 @@ use apportion_scenario::{did_you_mean, queue};
 use super::error::LeagueError;
 
 /// Instructions per packet, as counted by `.ci/instructions`.
-const COUNTED: &str = include_str!("../../instructions.txt");
+const COUNTED: &str = include_str!(env!("APPORTION_INSTRUCTIONS"));
 
 /// The load under which disciplines were counted that behave differently at the edge, in the core, or for
 /// some flows: the name of the discipline, and the name of its rows.
