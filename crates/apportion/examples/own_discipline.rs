@@ -1,7 +1,7 @@
 //! A registered discipline: in the simulator with all others, or on the real packets of a command.
 #![expect(clippy::print_stdout, reason = "a program")]
 
-use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};
+use apportion::{Catalog, Run, ScenarioBuilder};
 use apportion_core::limit::{BufferSize, Limit, LinkLimit};
 use apportion_core::param::{Entry, LIMIT, Role, Traits};
 use apportion_core::{Backlog, DropReason, Packet, aqm::Admission, aqm::BufferPolicy, buffer::Buffer};
@@ -43,10 +43,12 @@ pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (catalog, command) = (catalog()?, std::env::args_os().skip(1).collect::<Vec<_>>());
-    if !command.is_empty() {
+    let catalog = catalog()?;
+    #[cfg(target_os = "linux")]
+    if std::env::args_os().len() > 1 {
+        use apportion::shell::{LinkOptions, Shell};
         let up = LinkOptions { queue: Some("quadratic".to_owned()), ..LinkOptions::default() };
-        let results = Shell { up, catalog, ..Shell::new(command) }.prepare()?.run()?;
+        let results = Shell { up, catalog, ..Shell::new(std::env::args_os().skip(1)) }.prepare()?.run()?;
         println!("{}", results.lines().join("\n"));
         return Ok(());
     }

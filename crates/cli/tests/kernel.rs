@@ -1,6 +1,7 @@
 //! `apportion gateway --backend kernel` as a user meets it, between two veths of a network namespace. Without
 //! the rights to load tc programs it is skipped with a line. A program of its own: here root makes a place;
 //! in the program `gateway` a user namespace does.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(dead_code, reason = "places serve more tests than these")]
 

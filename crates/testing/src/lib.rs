@@ -9,16 +9,19 @@
 //! | [`properties`] | property tests: their number of cases |
 //! | [`skip`] | skipped tests: the missing program, and its package |
 //!
-//! The feature `namespaces` brings `child`, `lateness` and `processes`, which need Linux.
+//! The feature `namespaces` brings `child`, `lateness` and `processes`, which need Linux. Elsewhere `child` has less.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "namespaces")]
+#[cfg(all(feature = "namespaces", target_os = "linux"))]
 pub mod child;
-#[cfg(feature = "namespaces")]
+#[cfg(not(target_os = "linux"))]
+#[path = "child_elsewhere.rs"]
+pub mod child;
+#[cfg(all(feature = "namespaces", target_os = "linux"))]
 pub mod lateness;
 pub mod net;
-#[cfg(feature = "namespaces")]
+#[cfg(all(feature = "namespaces", target_os = "linux"))]
 pub mod processes;
 pub mod properties;
 pub mod skip;

@@ -6,9 +6,8 @@
 
 use std::env;
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Start of a line.
@@ -37,7 +36,7 @@ pub fn because(reason: impl Display) {
 }
 
 /// Like [`because`], for a case that failed because the machine was busy.
-#[cfg(feature = "namespaces")]
+#[cfg(all(feature = "namespaces", target_os = "linux"))]
 pub(crate) fn busy(case: &str, lateness: &crate::lateness::Lateness) {
     say_of(case, &format!("it failed on a busy machine: {lateness}"));
 }
@@ -79,11 +78,20 @@ fn package(program: &str) -> &str {
 /// Whether PATH has an executable file of this name.
 #[must_use]
 pub fn is_in_path(program: &str) -> bool {
-    let is_program = |path: std::path::PathBuf| {
-        path.metadata().is_ok_and(|of| of.is_file() && of.permissions().mode() & 0o111 != 0)
-    };
+    let name = format!("{program}{}", env::consts::EXE_SUFFIX);
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| is_program(folder.join(program)))
+    env::split_paths(&path).any(|folder| folder.join(&name).metadata().is_ok_and(|of| is_executable(&of)))
+}
+
+#[cfg(unix)]
+fn is_executable(of: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    of.is_file() && of.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(of: &Metadata) -> bool {
+    of.is_file()
 }
 
 fn say(reason: &str) {

@@ -1,7 +1,5 @@
 //! A simulation is not repeated, also after a kill, unless something has changed.
 
-#![cfg(unix)]
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

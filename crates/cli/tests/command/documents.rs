@@ -1,6 +1,6 @@
 //! The commands in the documents work, and the paths that they name exist.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,6 @@
 //! `apportion league`: its output and files, its refusals, and that it resumes after a kill.
 
-#![cfg(unix)]
-
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use apportion_testing::child::Running;
@@ -106,35 +103,41 @@ fn the_list_and_the_estimate_play_nothing() {
     assert!(!folder.path().join("results").exists());
 }
 
-/// Plays the league until it reports that part of it is done, then sends it this signal.
-fn stop(cache: &Path, folder: &Path, signal: nix::sys::signal::Signal) -> Option<i32> {
+/// Plays the league until it reports that part of it is done, ends it so, and plays it again. Returns the rest of what the
+/// first said.
+fn goes_on(end: impl FnOnce(&mut Running)) -> Vec<String> {
+    let [folder, cache] = [(); 2].map(|()| TempDir::new().unwrap());
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
         .args([&SMALL[..], &["--jobs", "1"]].concat())
-        .env("APPORTION_CACHE_DIR", cache)
-        .current_dir(folder)
+        .env("APPORTION_CACHE_DIR", cache.path())
+        .current_dir(folder.path())
         .stderr(Stdio::piped());
     let mut child = Running::start(&mut command);
     let mut lines = BufReader::new(child.stderr()).lines();
     assert!(lines.next().unwrap().unwrap().contains("runs done"));
-    child.signal(signal);
+    end(&mut child);
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    let status = child.wait().code();
-    if status == Some(1) {
-        assert!(rest.last().unwrap().ends_with("the same command resumes it"), "{rest:?}");
-    }
-    status
+    assert!(!folder.path().join("results/league/1").exists());
+    let run = apportion_with_cache(cache.path(), folder.path(), &SMALL);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(reused(&run) > 0, "{}", run.err);
+    rest
 }
 
 #[test]
-fn a_league_that_was_killed_or_interrupted_goes_on_where_it_was() {
-    use nix::sys::signal::Signal;
-    for (signal, status) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(1))] {
-        let [folder, cache] = [(); 2].map(|()| TempDir::new().unwrap());
-        assert_eq!(stop(cache.path(), folder.path(), signal), status);
-        assert!(!folder.path().join("results/league/1").exists());
-        let run = apportion_with_cache(cache.path(), folder.path(), &SMALL);
-        assert_eq!(run.status, 0, "{}", run.err);
-        assert!(reused(&run) > 0, "{}", run.err);
-    }
+fn a_league_that_was_killed_goes_on_where_it_was() {
+    goes_on(|league| {
+        league.kill();
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_league_that_was_interrupted_goes_on_where_it_was() {
+    let said = goes_on(|league| {
+        league.signal(nix::sys::signal::Signal::SIGINT);
+        assert_eq!(league.wait().code(), Some(1));
+    });
+    assert!(said.last().unwrap().ends_with("the same command resumes it"), "{said:?}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use apportion_testing::child::Running;
+#[cfg(target_os = "linux")]
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -378,7 +379,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     use std::io::BufRead as _;
@@ -417,7 +418,7 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
 
 /// Runs a scenario that would take hours, with the settings, and interrupts it after `moments` of 10 ms.
 /// Returns the folder with `out`.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "a test of a process waits for it")]
 fn interrupted(moments: u32, settings: &[&str]) -> (TempDir, std::process::Output) {
     use std::time::{Duration, Instant};
@@ -447,7 +448,7 @@ fn interrupted(moments: u32, settings: &[&str]) -> (TempDir, std::process::Outpu
     (folder, child.output())
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_in_the_warm_up_leaves_no_folder() {
     let (folder, output) = interrupted(50, &["measure_from=900000s"]);
@@ -459,7 +460,7 @@ fn an_interrupt_in_the_warm_up_leaves_no_folder() {
     assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_replication_keeps_what_it_measured() {
     let (folder, output) = interrupted(100, &["measure_from=1ms"]);

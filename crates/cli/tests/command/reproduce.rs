@@ -1,11 +1,7 @@
 //! `apportion reproduce` as people and scripts meet it.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use apportion_testing::child::Running;
-use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::common::{apportion, apportion_with_cache, reused};
@@ -206,8 +202,14 @@ fn what_was_simulated_before_is_from_the_cache() {
     assert_eq!(written("one"), written("anew"));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_reproduction_goes_on_where_it_was() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    use apportion_testing::child::Running;
+
     let (folder, cache) = (checkout(PAPER), tempfile::tempdir().unwrap());
     let words = ["reproduce", "drr/total", "--seeds", "400", "--jobs", "1"];
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
@@ -219,7 +221,7 @@ fn an_interrupted_reproduction_goes_on_where_it_was() {
     let mut child = Running::start(&mut command);
     let mut lines = BufReader::new(child.stderr()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "40/400 runs done");
-    child.signal(Signal::SIGINT);
+    child.signal(nix::sys::signal::Signal::SIGINT);
     assert_eq!(child.wait().code(), Some(1));
     let said: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(said.last().unwrap().ends_with("; the same command resumes it"), "{said:?}");

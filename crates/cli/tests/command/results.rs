@@ -214,7 +214,7 @@ fn no_run_overwrites_another_one_or_what_else_is_there() {
     run("seed=4");
     assert!(files(&out.join("1")) == first && files(&out.join("2")) != first);
     assert_eq!(std::fs::read(out.join("flows.csv")).unwrap(), b"mine");
-    assert!(results(&out.join("latest")) == results(&out.join("2")));
+    assert!(cfg!(windows) || results(&out.join("latest")) == results(&out.join("2")));
 }
 
 #[test]
@@ -230,7 +230,8 @@ fn two_runs_at_once_are_both_kept() {
     let mut both = [start("seed=3"), start("seed=4")];
     assert!(both.iter_mut().all(|run| run.wait().success()));
     let names: Vec<String> = files(&folder.path().join("out")).into_keys().collect();
-    assert_eq!(names, ["1", "2", "latest"]);
+    let all = ["1", "2", "latest"];
+    assert_eq!(names, all[..if cfg!(windows) { 2 } else { 3 }]);
     let out = |number: &str| results(&folder.path().join("out").join(number));
     assert!(out("1").keys().eq(FILES) && out("2").keys().eq(FILES) && out("1") != out("2"));
 }

@@ -1,6 +1,6 @@
 //! A file that is not regular, or too long, ends a command at once with a message.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

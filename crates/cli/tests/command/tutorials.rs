@@ -1,7 +1,7 @@
 //! The tutorials and the how-to pages, followed literally from an empty folder: blocks with a title are files, blocks of `sh` are run, and
 //! blocks of `text` are the beginnings of lines that the block before them prints.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

@@ -26,11 +26,13 @@ pub fn apportion(folder: &Path, arguments: &[&str]) -> Run {
 pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     let output = child::output(command.current_dir(folder).env("APPORTION_CACHE_DIR", cache).args(arguments));
-    Run {
-        status: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Run { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// What the command said, with paths as on Unix.
+fn text(said: Vec<u8>) -> String {
+    let said = String::from_utf8(said).unwrap();
+    if cfg!(windows) { said.replace('\\', "/") } else { said }
 }
 
 /// Number of runs taken from the cache, according to the command.

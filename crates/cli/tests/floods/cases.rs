@@ -1,9 +1,7 @@
-//! Floods of small packets through a gateway process, and the goodput that remains for a real TCP connection.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "what the connection gets is of interest")]
+//! The cases of floods.
 
 #[allow(dead_code, reason = "other tests use the rest")]
-#[path = "gateway/place.rs"]
+#[path = "../gateway/place.rs"]
 mod place;
 
 use std::io::{Read as _, Write as _};
@@ -30,7 +28,7 @@ const CASES: &[Case] = cases! {
     tests: a_connection_keeps_its_part;
 };
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     processes::main(CASES, &[])
 }
 

@@ -1,36 +1,19 @@
-//! `apportion gateway` as a user meets it, between two veths of a namespace. A program of its own: each test
-//! is a process that enters namespaces.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "what is measured is printed")]
+//! The cases of a gateway.
 
-#[path = "gateway/changes.rs"]
 mod changes;
-#[path = "gateway/clients.rs"]
 mod clients;
-#[path = "gateway/commands.rs"]
 mod commands;
-#[path = "gateway/dashboard.rs"]
 mod dashboard;
-#[path = "gateway/failures.rs"]
 mod failures;
-#[path = "gateway/load.rs"]
 mod load;
-#[path = "gateway/notifications.rs"]
 mod notifications;
-#[path = "gateway/place.rs"]
 mod place;
-#[path = "gateway/proxies.rs"]
 mod proxies;
-#[path = "gateway/refusals.rs"]
 mod refusals;
-#[path = "gateway/reloads.rs"]
 mod reloads;
 
-#[path = "gateway/service.rs"]
 mod service;
-#[path = "gateway/tutorial.rs"]
 mod tutorial;
-#[path = "gateway/viewers.rs"]
 mod viewers;
 
 use std::process::ExitCode;
@@ -73,6 +56,6 @@ const MEASUREMENTS: &[Case] = cases! {
     viewers: five_viewers_cost_less_than_2_percent_of_forwarding;
 };
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     processes::main_with_ignored(CASES, MEASUREMENTS)
 }

@@ -12,8 +12,8 @@ use apportion_linux::clock::{Clock, pause};
 use apportion_testing::processes::judge_by_time;
 use serde_json::{Value, json};
 
-use crate::load::Busy;
-use crate::place::{PLAIN, Place, get, place};
+use super::load::Busy;
+use super::place::{PLAIN, Place, get, place};
 
 const TOKEN: &str = "fedcba9876543210";
 

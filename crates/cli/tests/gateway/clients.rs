@@ -7,7 +7,7 @@ use apportion_testing::child::Running;
 use apportion_testing::skip;
 use serde_json::Value;
 
-use crate::place::{PLAIN, place};
+use super::place::{PLAIN, place};
 
 /// Starts a program on a host.
 fn start(host: &Host, command: &'static str) -> Running {

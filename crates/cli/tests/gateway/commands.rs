@@ -13,7 +13,7 @@ use apportion_testing::child::{self, Running};
 use apportion_testing::skip;
 use nix::sys::signal::Signal;
 
-use crate::place::{PLAIN, Silent, get, place};
+use super::place::{PLAIN, Silent, get, place};
 
 pub fn a_wrong_configuration_ends_with_status_2() {
     let place = place();

@@ -13,8 +13,8 @@ use apportion_testing::child::Running;
 use apportion_testing::skip;
 use serde_json::Value;
 
-use crate::load::Busy;
-use crate::place::{ask, place_of};
+use super::load::Busy;
+use super::place::{ask, place_of};
 
 const GATEWAY: &str = "127.0.0.1:9617";
 const PROMETHEUS: u16 = 9_619;
@@ -154,7 +154,7 @@ pub fn each_panel_of_the_dashboard_has_data_in_prometheus() {
         if !series.is_empty() {
             return series;
         }
-        assert!(clock.now() < limit, "no data: {expression}\n{}", crate::place::get("/metrics"));
+        assert!(clock.now() < limit, "no data: {expression}\n{}", super::place::get("/metrics"));
         pause(Span::from_millis(200));
     };
     let ((panels, annotations), table) = (dashboard(), of_operators());

@@ -14,7 +14,7 @@ use apportion_testing::skip;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::place::{PLAIN, Place, eventually, get, place};
+use super::place::{PLAIN, Place, eventually, get, place};
 
 /// Maximum time until a gateway forwards again, or answers, where nothing else runs.
 const PROMPT: Span = Span::from_secs(1);

@@ -11,7 +11,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use serde_json::Value;
 
-use crate::place::{PLAIN, place};
+use super::place::{PLAIN, place};
 
 pub fn an_application_reads_overload_notifications_until_the_gateway_stops() {
     let place = place();

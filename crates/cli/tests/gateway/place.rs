@@ -31,7 +31,7 @@ pub fn place() -> Place {
 
 /// Like [`place`], with these addresses of the first and the second host.
 pub fn place_of(addresses: impl Fn(u8) -> Vec<IpAddr>) -> Place {
-    crate::processes::enter();
+    super::processes::enter();
     let mut netlink = Netlink::open().unwrap();
     let loopback = netlink.index_of("lo").unwrap();
     netlink.set_up(loopback).unwrap();

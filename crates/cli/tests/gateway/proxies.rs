@@ -9,7 +9,7 @@ use apportion_testing::child::{self, Running};
 use apportion_testing::skip;
 use serde_json::{Value, json};
 
-use crate::place::{PLAIN, Place, get, place};
+use super::place::{PLAIN, Place, get, place};
 
 /// Block of this language in the pages of gateways that begins with `begins`; its paths in /etc are moved to
 /// the folder of the test.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use apportion_live::gateway::control::request;
 use nix::sys::signal::Signal;
 
-use crate::place::{PLAIN, Place, place};
+use super::place::{PLAIN, Place, place};
 
 /// Configurations that are refused in the place of [`PLAIN`], with words of the message.
 fn refused() -> Vec<(String, &'static str)> {

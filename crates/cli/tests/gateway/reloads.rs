@@ -15,7 +15,7 @@ use nix::poll::{PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 use serde_json::Value;
 
-use crate::place::{Place, eventually, place};
+use super::place::{Place, eventually, place};
 
 /// Number of reloads of a test, one per 20 ms or so: 100, or `APPORTION_RELOADS`. From a few thousand on,
 /// raise `APPORTION_TEST_LIMIT`.

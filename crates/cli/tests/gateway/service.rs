@@ -7,7 +7,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use nix::sys::signal::Signal;
 
-use crate::place::{PLAIN, place};
+use super::place::{PLAIN, place};
 
 /// Limit of the watchdog.
 const LIMIT: Duration = Duration::from_secs(2);

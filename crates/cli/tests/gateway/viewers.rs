@@ -8,8 +8,8 @@ use apportion_linux::clock::{Clock, pause};
 use apportion_linux::host::Host;
 use serde_json::Value;
 
-use crate::load::Busy;
-use crate::place::{Gateway, get, place};
+use super::load::Busy;
+use super::place::{Gateway, get, place};
 
 const VIEWERS: usize = 5;
 /// Maximum cost, as a fraction of what forwarding takes.

@@ -1,14 +1,4 @@
-//! `apportion shell` on the kernel of this machine: real packets behind an emulated link.
-//!
-//! A program of its own: it measures in real time.
-//!
-//! This program also runs behind the link and at its far end, see [`tests::part`]. Tests are skipped, with
-//! the reason, where the system forbids user namespaces.
-
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-#![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
+//! The cases of the shell.
 
 mod clients;
 #[path = "../common/mod.rs"]
@@ -40,6 +30,6 @@ const CASES: &[Case] = cases! {
         the_keys_of_a_terminal_reach_the_command;
 };
 
-fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     processes::main(CASES, cases! { tests: part; })
 }

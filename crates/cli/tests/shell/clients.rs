@@ -6,7 +6,7 @@ use apportion_testing::skip;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Run, apportion};
+use super::common::{Run, apportion};
 
 /// Output of a command behind 10 Mb/s and 20 ms each way, with `far` at the other end; none if the test is to
 /// be skipped.

@@ -16,8 +16,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Run, apportion};
-use crate::video;
+use super::common::{Run, apportion};
+use super::video;
 
 pub const PORT: u16 = 9_000;
 

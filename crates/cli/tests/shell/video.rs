@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use crate::tests::PORT;
+use super::tests::PORT;
 
 /// Accepts any connection, and writes the number of bytes received in datagrams.
 pub fn sink(file: &Path) {
