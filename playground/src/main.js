@@ -100,11 +100,11 @@ const view = {
 
   progress: (part) => (byId("progress").value = part),
 
-  result(found, { text, took, hops, last }) {
+  result(found, { text, took, last }) {
     result = { ...found, text };
     busy(false);
     if (text === editor.text) byId("result").classList.remove("stale");
-    say(`${Math.round(hops).toLocaleString("en")} packet-hops in ${took.toFixed(took < 10 ? 1 : 0)} s`);
+    say(`Simulated in ${took.toFixed(took < 10 ? 1 : 0)} s.${found.warnings.length ? ` ${found.warnings.join(" ")}` : ""}`);
     draw(last);
     performance.mark("result");
   },
@@ -213,19 +213,14 @@ async function requested(examples) {
   }
 }
 
-/** Groups of names for the selects of disciplines and TCPs. */
-function choices({ disciplines, schema }) {
-  const roles = [...new Set(disciplines.map(({ role }) => role))];
-  const known = schema.$defs.queue.anyOf.find((each) => each.enum).enum;
-  return {
-    queue: roles
-      .map((role) => ({
-        group: role,
-        names: disciplines.filter((each) => each.role === role && known.includes(each.name)).map(({ name }) => name),
-      }))
-      .filter(({ names }) => names.length),
-    tcp: [{ group: "TCP", names: schema.$defs.tcp.anyOf.find((each) => each.enum).enum }],
-  };
+/** Groups of names for the selects of disciplines and TCPs: what the schema allows for a queue, by role. */
+function choices({ disciplines, tcp, schema }) {
+  const allowed = (name) => new Set(schema.$defs[name].anyOf.find((each) => each.enum).enum);
+  const groups = (list, names) =>
+    [...new Set(list.map(({ role }) => role))]
+      .map((role) => ({ group: role, names: list.filter((each) => each.role === role && names.has(each.name)).map(({ name }) => name) }))
+      .filter(({ names: found }) => found.length);
+  return { queue: groups(disciplines, allowed("queue")), tcp: groups(tcp, allowed("tcp")) };
 }
 
 function wire(catalog) {

@@ -124,7 +124,7 @@ export class Session {
       const took = (performance.now() - began) / 1000;
       if (!result.ok) return this.#view.invalid(result.problems);
       learn(hops, took);
-      this.#view.result(result, { text, took, hops, last: !this.#waiting });
+      this.#view.result(result, { text, took, last: !this.#waiting });
     } catch (failure) {
       if (failure.cancelled) this.#view.cancelled();
       else this.#view.failed(failure.message);

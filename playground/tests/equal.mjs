@@ -37,7 +37,7 @@ try {
     await writeFile(scenario, text);
     const expected = await files(scenario);
     const began = performance.now();
-    const result = (await start(module))({ op: "run", text, seeds: 1, phase_check: false });
+    const result = (await start(module))({ op: "run", text, name: `${name}.toml`, tables: true });
     const took = ((performance.now() - began) / 1000).toFixed(1);
     const found = new Map([
       ["report.html", result.html],
@@ -46,7 +46,7 @@ try {
     const different = [...expected.keys()].filter((each) => expected.get(each) !== found.get(each));
     if (!result.ok || different.length) failed += 1;
     console.log(
-      `${name}: ${result.ok ? (different.length ? `different: ${different.join(", ")}` : `${expected.size} files equal`) : result.message} (${took} s)`,
+      `${name}: ${result.ok ? (different.length ? `different: ${different.join(", ")}` : `${expected.size} files equal`) : result.problems[0].message} (${took} s)`,
     );
   }
 } finally {
