@@ -43,8 +43,8 @@ async function scenarios(wasm) {
   const add = (group, name, text) => {
     if (seen.has(text)) return;
     seen.add(text);
-    const answer = ask({ op: "check", text });
-    if (answer.ok) found.push({ group, title: answer.title || name, name, text });
+    const answer = ask({ op: "check", text, name });
+    if (answer.ok) found.push({ group, title: answer.title, name, text });
   };
   for (const file of await below(join(root, "scenarios"), ".toml")) {
     add("Scenarios", relative(root, file), await readFile(file, "utf8"));

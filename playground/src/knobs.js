@@ -60,7 +60,7 @@ export class Knobs {
   /** Chooses disciplines A and, unless empty, B of the first queue; without `a` its first one stays. */
   choose(a, b) {
     const queue = this.#knobs.find(({ kind }) => kind === "queue");
-    if (queue) this.#set(queue, list(queue, a ?? itemName(items(queue.value)[0]), b));
+    if (queue) this.#set(queue, list(queue, a ?? itemName(chosen(queue)[0]), b));
   }
 
   /** Writes a knob's value. More flows than a dumbbell has pairs of hosts raise its pairs as well. */
@@ -115,12 +115,11 @@ export class Knobs {
       );
     const [first, second] = [select("A"), select("B")];
     knob.update = () => {
-      const each = items(knob.value);
-      const names = each.map(itemName);
+      const names = chosen(knob).map(itemName);
       const several = names.length > 2;
-      first.options[0].textContent = several ? `${names.length} of the text` : "";
-      first.options[0].disabled = !several;
-      first.value = several || !names[0] ? "" : names[0];
+      first.options[0].textContent = several ? `${names.length} in the text` : knob.value === null ? "default" : "";
+      first.options[0].disabled = !several && knob.value !== null;
+      first.value = several ? "" : (names[0] ?? "");
       second.options[0].textContent = "none";
       second.value = several ? "" : (names[1] ?? "");
       second.disabled = several;
@@ -136,14 +135,17 @@ export class Knobs {
   }
 }
 
+/** The items of a knob's value. */
+const chosen = ({ value }) => (value === null ? [] : items(value));
+
 /** TOML of one or two choices. An item of the present value with that name is kept; a new one gets its buffer. */
 function list(knob, a, b) {
-  const present = items(knob.value);
+  const present = chosen(knob);
   const limit = knob.kind === "queue" ? present.map((each) => /\blimit\s*=\s*("[^"]*"|'[^']*')/.exec(each)?.[1]).find(Boolean) : undefined;
   const item = (name) =>
     present.find((each) => itemName(each) === name) ?? (limit ? `{ kind = "${name}", limit = ${limit} }` : `"${name}"`);
-  const chosen = [...new Set([a, b].filter(Boolean))].map(item);
-  return chosen.length > 1 ? `[${chosen.join(", ")}]` : chosen[0];
+  const texts = [...new Set([a, b].filter(Boolean))].map(item);
+  return texts.length > 1 ? `[${texts.join(", ")}]` : texts[0];
 }
 
 /** Knobs with their `places`; the sizes of the buffers of one queue, in a list or not, become one knob. */

@@ -13,7 +13,7 @@ import { Session } from "./session.js";
 import { byPoint } from "./shares.js";
 import { strip } from "./strip.js";
 import { tabs } from "./tabs.js";
-import { positions } from "./text.js";
+import { absentTcp, positions } from "./text.js";
 
 /** The scenario of a page that is opened without one. */
 const FIRST = "quickstart";
@@ -29,7 +29,9 @@ const seeds = () => Math.min(100, Math.max(1, Math.round(byId("seeds").valueAsNu
 
 /** The compiled engine out of the page. */
 async function compile() {
-  const packed = Uint8Array.from(atob(byId("engine").textContent), (each) => each.charCodeAt(0));
+  const binary = atob(byId("engine").textContent);
+  const packed = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at += 1) packed[at] = binary.charCodeAt(at);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return WebAssembly.compile(await new Response(stream).arrayBuffer());
 }
@@ -63,7 +65,8 @@ const view = {
     editor.mark([]);
     message([]);
     const at = positions(text);
-    knobs.show(answer.knobs.map((each) => ({ ...each, from: at(each.from), to: at(each.to) })));
+    const found = answer.knobs.map((each) => ({ ...each, from: at(each.from), to: at(each.to) }));
+    knobs.show([...found, ...absentTcp(text)].sort((one, other) => one.from - other.from));
     if (pair) knobs.choose(pair.a, pair.b);
     pair = undefined;
     document.title = `${answer.title || "Scenario"} – Apportion playground`;
@@ -104,7 +107,7 @@ const view = {
     result = { ...found, text };
     busy(false);
     if (text === editor.text) byId("result").classList.remove("stale");
-    say(`Simulated in ${took.toFixed(took < 10 ? 1 : 0)} s.${found.warnings.length ? ` ${found.warnings.join(" ")}` : ""}`);
+    say(`Simulated in ${took.toFixed(took < 10 ? 1 : 0)} s.`);
     draw(last);
     performance.mark("result");
   },
@@ -131,7 +134,9 @@ function busy(on) {
 function message(problems) {
   byId("message").hidden = problems.length === 0;
   const place = ({ line }) => h("button", { click: () => editor.go(line) }, `Line ${line}`);
-  byId("message").replaceChildren(...problems.map((each) => h("p", {}, each.line ? place(each) : "", each.message)));
+  byId("message").replaceChildren(
+    ...problems.map((each) => h("p", {}, each.line ? place(each) : "", each.path ? h("code", {}, each.path) : "", ` ${each.message}`)),
+  );
 }
 
 /** A question above the result with a button to go on; nothing without one. */
@@ -218,7 +223,10 @@ function choices({ disciplines, tcp, schema }) {
   const allowed = (name) => new Set(schema.$defs[name].anyOf.find((each) => each.enum).enum);
   const groups = (list, names) =>
     [...new Set(list.map(({ role }) => role))]
-      .map((role) => ({ group: role, names: list.filter((each) => each.role === role && names.has(each.name)).map(({ name }) => name) }))
+      .map((role) => ({
+        group: role || "TCP",
+        names: list.filter((each) => each.role === role && names.has(each.name)).map(({ name }) => name),
+      }))
       .filter(({ names: found }) => found.length);
   return { queue: groups(disciplines, allowed("queue")), tcp: groups(tcp, allowed("tcp")) };
 }

@@ -9,14 +9,14 @@ export const EXAMPLE = `// Decides about each packet that arrives, for links wit
 // random: from 0 to 1; rate: of the link, bit/s; state: an object for each link.
 // Returns "accept", "drop" or "mark".
 
-function admit({ flow, packets, state }) {
-  // Each flow may hold an equal part of the last 100 arrivals.
+function admit({ flow, packets, random, state }) {
+  // What a flow sends beyond an equal part of the last 100 arrivals is dropped.
   state.last ??= [];
   state.last.push(flow);
   if (state.last.length > 100) state.last.shift();
   const flows = new Set(state.last).size;
   const own = state.last.filter((each) => each === flow).length;
-  return packets > 20 && own > 100 / flows ? "drop" : "accept";
+  return packets > 20 && random > 100 / flows / own ? "drop" : "accept";
 }
 `;
 

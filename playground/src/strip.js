@@ -14,7 +14,7 @@ export function strip(panel, points, guesses) {
     h(
       "p",
       { class: "note" },
-      `Bar: throughput of a flow, in a group the mean; thin line: least to most. Upright line: entitlement.${guesses.length ? " Triangle: predicted." : ""}`,
+      `Bar: throughput of a flow, in a group the mean; thin line: least to most. Upright line: entitlement; red: above it.${guesses.length ? " Triangle: predicted." : ""}`,
     ),
   );
 }

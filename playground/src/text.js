@@ -34,3 +34,12 @@ export function items(value) {
 export function itemName(item) {
   return (/^["']([^"']*)["']$/.exec(item) ?? /\b(?:kind|profile|algorithm)\s*=\s*["']([^"']*)["']/.exec(item))?.[1];
 }
+
+/** Knobs for the TCP of flows that name none and send greedily, in sections of their own: `tcp` becomes their first key. */
+export function absentTcp(text) {
+  const sections = [...text.matchAll(/^\[flow\.([\w-]+)\][^\n]*$/gm)];
+  return sections
+    .map((header) => ({ name: header[1], at: header.index + header[0].length }))
+    .filter(({ at }) => !/^\s*(tcp|quic|source)\b(?!\s*=\s*"greedy")/m.test(text.slice(at).split(/^\[/m)[0]))
+    .map(({ name, at }) => ({ path: `flow.${name}.tcp`, kind: "tcp", value: null, from: at, to: at, template: "\ntcp = %" }));
+}

@@ -16,7 +16,7 @@ pairs = 2
 rate = "4Mbit"
 delay = "10ms"
 queue = "fifo"
-[flow.tcp]
+[flow.bulk]
 from = "l1"
 to = "r1"
 [flow.udp]
@@ -46,7 +46,7 @@ test("a slider changes the scenario and the shares", async () =>
     });
     const after = await shares(page);
     assert.match(await page.locator("#toml").textContent(), /rate = "10Mbit"/);
-    assert.ok(after["Result tcp"] > before["Result tcp"] + 3, JSON.stringify([before, after]));
+    assert.ok(after["Result bulk"] > before["Result bulk"] + 3, JSON.stringify([before, after]));
     await page.locator("#toml .cm-content").focus();
     await result(page, () => page.keyboard.press("ControlOrMeta+z"));
     assert.match(await page.locator("#toml").textContent(), /rate = "4Mbit"/);
@@ -57,9 +57,17 @@ test("two disciplines are side by side", async () =>
     await result(page, () => page.getByLabel("bottleneck queue B").selectOption("fq_codel"));
     const both = await shares(page);
     assert.equal(Object.keys(both).length, 4);
-    assert.ok(both["queue=fq_codel tcp"] > both["queue=fifo tcp"], JSON.stringify(both));
+    assert.ok(both["queue=fq_codel bulk"] > both["queue=fifo bulk"], JSON.stringify(both));
     await result(page, () => page.getByLabel("bottleneck queue B").selectOption(""));
     assert.match(await page.locator("#toml").textContent(), /queue = "fifo"/);
+  }));
+
+test("a TCP can be chosen where the text names none", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await result(page, () => page.getByLabel("bulk tcp A").selectOption("bbr"));
+    assert.match(await page.locator("#toml").textContent(), /\[flow.bulk\]tcp = "bbr"/);
+    await result(page, () => page.getByLabel("bulk tcp B").selectOption("cubic"));
+    assert.equal(Object.keys(await shares(page)).length, 4);
   }));
 
 test("a link restores the scenario, seeds and disciplines", async () => {
@@ -114,7 +122,7 @@ test("a damaged link is said", () =>
   }));
 
 test("the result is hidden until shares are predicted", async () => {
-  const answer = JSON.stringify({ "": { tcp: 25, udp: 75 } });
+  const answer = JSON.stringify({ "": { bulk: 25, udp: 75 } });
   await withPage({ fragment: await small({ predict: 1, answer }), wait: false }, async (page) => {
     const reveal = page.getByRole("button", { name: "Reveal the result" });
     await reveal.waitFor();
@@ -122,7 +130,7 @@ test("the result is hidden until shares are predicted", async () => {
     assert.equal(await reveal.isDisabled(), true);
     await settled(page);
     await picture(page, "predict");
-    await page.getByRole("slider", { name: "tcp, predicted" }).fill("40");
+    await page.getByRole("slider", { name: "bulk, predicted" }).fill("40");
     await page.getByRole("slider", { name: "udp, predicted" }).focus();
     await page.keyboard.press("End");
     await reveal.click();
