@@ -2,9 +2,10 @@
 //! address.
 //!
 //! The policy of a page lets the browser run its script and style, fetch from the same address, and nothing
-//! else (Content Security Policy Level 3, section 2.3.1: hashes of inline parts). Charts are drawn by uPlot
-//! 1.6.32 (MIT, Leon Sorokin).
+//! else (Content Security Policy Level 3, section 2.3.1: hashes of inline parts). Figures are those of reports,
+//! drawn from data that arrive.
 
+use apportion_report::explore::{FIGURE_STYLE, live_script, squeezed};
 use sha2::{Digest as _, Sha256};
 
 use crate::http::Answer;
@@ -17,17 +18,14 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with this title, body, style and script. The library of charts, the colours and the helpers of
-    /// both scripts are added.
+    /// A page with this title, body, style and script. The script of figures, the colours and the helpers of both
+    /// scripts are added.
     pub fn new(title: &str, body: &str, style: &str, script: &str) -> Self {
         let [body, style, script, kit, base] =
             [body, style, script, include_str!("page/kit.js"), include_str!("page/base.css")].map(squeezed);
-        let script = format!(
-            "/*\n{}*/\n{}\n{kit}{script}",
-            include_str!("page/uPlot-LICENSE"),
-            include_str!("page/uPlot-1.6.32.min.js"),
-        );
-        let style = format!("{}\n{base}{style}", include_str!("page/uPlot-1.6.32.min.css"));
+        let figures = live_script(["var(--text)", "var(--quiet)", "var(--line)"]);
+        let script = format!("\"use strict\";\n{figures}{kit}{script}");
+        let style = format!("{FIGURE_STYLE}{base}{style}");
         let html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><link rel=\"icon\" href=\"data:,\">\n\
@@ -58,12 +56,6 @@ impl Page {
     }
 }
 
-/// Removes indentation, empty lines and comment lines. No string may span lines.
-fn squeezed(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.flat_map(|line| [line, "\n"]).collect()
-}
-
 /// Encodes as Base64 (RFC 4648 section 4).
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -82,37 +74,18 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 pub fn check(page: &Page, own: [&str; 3]) {
     let html = page.html();
-    // uPlot is 51 kB of it.
-    assert!(html.len() < 80_000, "{}", html.len());
+    assert!(html.len() < 60_000, "{}", html.len());
     assert_eq!(html.matches("</script>").count(), 1, "it would end the script early");
     let shared = [include_str!("page/kit.js"), include_str!("page/base.css")];
     assert!(own.iter().chain(&shared).all(|text| !text.contains("//www") && !text.contains("http")));
     let is_whole = |text: &str| text.lines().all(|line| line.matches('`').count() % 2 == 0);
     assert!(own.into_iter().chain(shared).all(is_whole), "a string that goes on over a line loses blanks");
-    // The licence requires its notice in every copy.
-    assert!(html.contains("(v1.6.32)") && html.contains("Copyright (c) 2022 Leon Sorokin"));
     assert!(!html.contains(" style=\"") && !html.contains(" onclick="));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_only_readers_need_is_not_sent() {
-        let text = "const a = {\n  // The first.\n  one: 1, // said\n\n  two: `//`,\n};\n";
-        assert_eq!(squeezed(text), "const a = {\none: 1, // said\ntwo: `//`,\n};\n");
-    }
-
-    #[test]
-    fn the_package_for_debian_has_the_licence_of_the_charts() {
-        let copyright = include_str!("../../../dist/debian/copyright");
-        assert!(copyright.contains("Copyright: 2022 Leon Sorokin\n"));
-        let licence = include_str!("page/uPlot-LICENSE").split_once("Sorokin").unwrap().1;
-        for line in licence.lines().filter(|line| !line.is_empty()) {
-            assert!(copyright.contains(&format!("\n {line}\n")), "{line}");
-        }
-    }
 
     #[test]
     fn base64_is_that_of_rfc_4648() {

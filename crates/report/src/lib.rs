@@ -20,7 +20,7 @@
 //! | `due` | shares of flows over time |
 //! | `shares` | throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
-//! | `explore` | the scripts of pages: values, zoom, legends, contents |
+//! | [`explore`] | the scripts of pages: values, zoom, legends, contents; for other crates too |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
 //! | [`flent`] | a run as a data file of Flent |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
@@ -32,7 +32,7 @@
 
 pub mod compare;
 mod due;
-mod explore;
+pub mod explore;
 pub mod figure;
 pub mod flent;
 mod headline;

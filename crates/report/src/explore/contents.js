@@ -36,11 +36,11 @@ const contents = () => {
   const fit = () => { box.open = isWide.matches; };
   isWide.addEventListener("change", fit);
   fit();
-  follow(links);
+  markCurrent(links);
 };
 
 // Marks the last head above the middle of the window.
-const follow = (links) => {
+const markCurrent = (links) => {
   let planned = false;
   const mark = () => {
     planned = false;

@@ -37,8 +37,8 @@ const isShown = (series) => !hidden.has(series.name);
 const figureOf = (svg, data) => ({
   svg, data, colour: ({ key }) => key === undefined ? INKS.ink : INKS.keys[Math.min(key, INKS.keys.length - 1)],
   series: data.series.map((of, at) => ({ ...of, at, x: expand(of.x), y: expand(of.y), more: of.more ?? [] })),
-  // The shown part of the horizontal axis.
-  view: data.x.ends, label: svg.closest("figure")?.getAttribute("aria-label") ?? "", kept: null,
+  // The shown part of the horizontal axis, and the drawn pixels of a CSS pixel.
+  view: data.x.ends, unit: 2, label: svg.closest("figure")?.getAttribute("aria-label") ?? "", kept: null,
 });
 
 const isZoomed = ({ view, data }) => view !== data.x.ends;
@@ -53,8 +53,9 @@ const marksOf = (figure) => {
   for (const of of series) {
     of.x.forEach((_, i) => {
       let [at, height] = [of.x[i], of.y[i]];
-      if (at === null || height === null) return;
-      if (data.stacked && !of.line) {
+      if (at == null || height == null) return;
+      // Layers fall onto those below when one is hidden; parts of a row stay where they are drawn.
+      if (data.stacked && !of.line && (data.along === "y" || isShown(of))) {
         // Parts of a row stand end to end, and the last one of a moment on top.
         const along = data.along === "y" ? height : at, value = data.along === "y" ? at : height;
         const sum = sums.get(along) ?? 0;
@@ -75,8 +76,8 @@ const axesOf = ({ data }) => data.along === "x" ? [data.x, data.y] : [data.y, da
 const withUnit = (axis, value) => {
   if (axis.names) return axis.names[value];
   if (axis.text) return axis.text(value);
-  const unit = unitOf(axis);
-  return unit === "" ? String(value) : `${value} ${unit}`;
+  const unit = unitOf(axis), number = Number(value.toPrecision(6));
+  return unit === "" ? String(number) : `${number} ${unit}`;
 };
 
 // The first line: the place along the axis, or the name of the mark.

@@ -8,14 +8,14 @@ const tick = (x) => {
 };
 
 // Round numbers between the ends, about this many.
-const ticksOf = ([low, high], count, isLog) => {
-  if (isLog && high > 8 * low) {
+const ticksOf = ([low, high], count, { log, steps }) => {
+  if (log && high > 8 * low) {
     const decades = Array.from({ length: 40 }, (_, k) => k - 20);
     const at = (steps) => decades.flatMap((k) => steps.map((x) => Number((x * 10 ** k).toPrecision(3)))).filter((x) => x >= low && x <= high);
     return [[1, 2, 5], [1, 3], [1]].map(at).find((all) => all.length <= count) ?? at([1]);
   }
   const least = (high - low) / count, power = 10 ** Math.floor(Math.log10(least));
-  const width = [1, 2, 5, 10].map((x) => x * power).find((x) => x >= least) ?? power;
+  const width = (steps ?? [1, 2, 5, 10].map((x) => x * power)).find((x) => x >= least) ?? power;
   const first = Math.ceil(low / width - 1e-9);
   const many = Math.max(Math.floor(high / width + 1e-9) - first + 1, 0);
   return Array.from({ length: Math.min(many, 50) }, (_, k) => Number(((first + k) * width).toPrecision(12)));
@@ -48,8 +48,8 @@ const thinned = (points) => {
   return kept;
 };
 
-const drawAxes = (group, figure, unit) => {
-  const { data, view } = figure, [left, top, right, bottom] = data.area;
+const drawAxes = (group, figure) => {
+  const { data, view, unit } = figure, [left, top, right, bottom] = data.area;
   const x = scaleOf(data.x, left, right, view), y = scaleOf(data.y, bottom, top);
   const label = (at, height, anchor, content) =>
     element(group, "text", { x: at, y: height, "font-size": 11 * unit, "text-anchor": anchor, fill: INKS.muted }, content);
@@ -58,30 +58,34 @@ const drawAxes = (group, figure, unit) => {
     element(group, "rect", { x: left, y: top, width: x(Math.min(data.warmUp, view[1])) - left, height: bottom - top, fill: INKS.shade });
     label(left + 4 * unit, top + 11 * unit, "start", "warm-up");
   }
-  for (const at of ticksOf(data.y.ends, 5)) {
+  for (const at of ticksOf(data.y.ends, 5, data.y)) {
     line(`M${left} ${y(at)}H${right}`);
     label(left - 5 * unit, y(at) + 4 * unit, "end", tick(at));
   }
   line(`M${left} ${top}V${bottom}H${right}`);
   const room = (right - left) / (unit * (data.x.text ? 62 : 48)), suffix = unitOf(data.x) === "" ? "" : ` ${unitOf(data.x)}`;
-  for (const at of ticksOf(view, Math.max(room, 2), data.x.log)) {
+  for (const at of ticksOf(view, Math.max(room, 2), data.x)) {
     line(`M${x(at)} ${bottom}v${3 * unit}`);
     label(x(at), bottom + 15 * unit, "middle", data.x.text?.(at) ?? tick(at) + suffix);
   }
 };
 
-const drawCurves = (group, figure, unit) => {
-  const { data, view, series } = figure, [left, top, right, bottom] = data.area;
+const drawCurves = (group, figure) => {
+  const { data, view, series, unit } = figure, [left, top, right, bottom] = data.area;
   const x = scaleOf(data.x, left, right, view), y = scaleOf(data.y, bottom, top);
   const width = (right - left) / unit, high = (value) => clamp(y(value), top, bottom);
   for (const at of (data.events ?? []).filter((at) => at >= view[0] && at <= view[1])) {
     element(group, "path", { d: `M${x(at)} ${top}V${bottom}`, stroke: INKS.muted, fill: "none", ...data.eventStyle });
   }
   const sums = data.stacked ? stackOf(series) : null;
-  const groups = series.map((of) => element(group, "g", { "data-s": of.at, class: isShown(of) ? "" : "off" }));
+  // The highest layer of a stack comes first, so that the lower ones lie on it.
+  const order = sums ? [...series.filter(({ line }) => !line).reverse(), ...series.filter(({ line }) => line)] : series;
+  const groups = [];
+  for (const of of order) groups[of.at] = element(group, "g", { "data-s": of.at, class: isShown(of) ? "" : "off" });
   const draw = (of, values, style) => {
-    const points = of.x.map((at, i) => values(i) == null ? null : [x(at), high(values(i))]);
-    element(groups[of.at], "path", { d: pathOf(points, width), fill: "none", stroke: figure.colour(of), "stroke-width": 2 * unit, ...style });
+    const each = of.x.map((at, i) => values(i) == null ? null : [x(at), high(values(i))]);
+    const points = data.spans ? each.filter((point) => point !== null) : each;
+    element(groups[of.at], "path", { d: pathOf(points, width), fill: "none", stroke: figure.colour(of), "stroke-width": (figure.isLive ? 1.5 : 2) * unit, ...style });
   };
   for (const of of series) {
     const both = of.more.length === 2 ? of.x.map((_, i) => i).filter((i) => of.more[0][i] !== null && of.more[1][i] !== null) : [];
@@ -93,9 +97,9 @@ const drawCurves = (group, figure, unit) => {
   for (const [at, from = view[0], to = view[1]] of data.levels ?? []) {
     element(group, "path", { d: `M${x(from)} ${y(at)}H${x(to)}`, stroke: INKS.level, "stroke-width": 3, "stroke-dasharray": "10 8", fill: "none" });
   }
-  // The highest layer of a stack comes first, so that the lower ones lie on it.
-  for (const of of sums ? [...series].reverse() : series) {
+  for (const of of series) {
     if (!sums || of.line) { draw(of, (i) => of.y[i], of.style); continue; }
+    if (!isShown(of)) continue;
     const points = of.x.map((at, i) => [x(at), high(sums[of.at][i])]);
     if (points.length === 0) continue;
     const d = `M${points[0][0].toFixed(1)} ${bottom}L${pathOf(points, width).slice(1)}V${bottom}z`;
@@ -111,16 +115,16 @@ const stackOf = (series) => {
 
 // Draws the figure in view in place of its whole drawing, which returns with the whole axis.
 let clips = 0;
-const paint = (figure, unit = 2) => {
+const paint = (figure) => {
   const { svg, data } = figure, [left, top, right, bottom] = data.area;
   svg.querySelector(":scope > .painted")?.remove();
   svg.classList.toggle("replaced", isZoomed(figure) || figure.isLive === true);
   figure.kept = null;
   if (!svg.classList.contains("replaced")) return;
   const group = element(svg, "g", { class: "painted" });
-  drawAxes(group, figure, unit);
+  drawAxes(group, figure);
   figure.clip ??= `clip-${++clips}`;
   const clip = element(group, "clipPath", { id: figure.clip });
   element(clip, "rect", { x: left, y: top, width: right - left, height: bottom - top });
-  drawCurves(element(group, "g", { "clip-path": `url(#${figure.clip})` }), figure, unit);
+  drawCurves(element(group, "g", { "clip-path": `url(#${figure.clip})` }), figure);
 };

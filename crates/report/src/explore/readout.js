@@ -1,8 +1,5 @@
 // The value under the pointer, under a finger, or at the place to which arrow keys lead.
 
-const calm = matchMedia("(prefers-reduced-motion: reduce)");
-const scrollTo = (node) => node.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "center" });
-
 // One readout and one line for screen readers serve all figures.
 const readout = document.createElement("div");
 readout.className = "readout";
@@ -42,25 +39,24 @@ const put = (figure, mark) => {
 };
 
 const point = (figure, mark) => {
-  const { svg, data } = figure, [left, top, right, bottom] = data.area;
+  const { svg, data, unit } = figure, [left, top, right, bottom] = data.area;
   svg.querySelector(":scope > .cursor")?.remove();
   if (mark === null) return;
   const group = element(svg, "g", { class: "cursor" });
   const d = data.along === "x" ? `M${mark.x} ${top}V${bottom}` : `M${left} ${mark.y}H${right}`;
-  element(group, "path", { d, stroke: INKS.muted, "stroke-width": 2, "stroke-dasharray": "4 4" });
-  element(group, "circle", { cx: mark.x, cy: mark.y, r: 9, fill: "none", stroke: INKS.ink, "stroke-width": 4 });
+  element(group, "path", { d, stroke: INKS.muted, "stroke-width": unit, "stroke-dasharray": `${2 * unit} ${2 * unit}` });
+  element(group, "circle", { cx: mark.x, cy: mark.y, r: 4.5 * unit, fill: "none", stroke: INKS.ink, "stroke-width": 2 * unit });
 };
 
 const show = (figure, mark, isSpoken = false) => {
   if (mark === null) { hide(); return; }
   if (current !== null && current.figure !== figure) hide();
-  current = { figure, mark };
+  current = { figure, mark, along: alongOf(figure, mark) };
   fill(figure, mark);
   (figure.svg.closest("dialog") ?? document.body).append(readout);
   readout.hidden = false;
   point(figure, mark);
   put(figure, mark);
-  highlightRows(figure, mark);
   figure.onMark?.(mark);
   if (isSpoken) spoken.textContent = `${headOf(figure, mark)}: ${lineOf(figure, mark)}`;
 };
@@ -70,7 +66,6 @@ const hide = () => {
   current = null;
   readout.hidden = true;
   point(figure, null);
-  highlightRows(figure, null);
   figure.onMark?.(null);
 };
 
@@ -89,7 +84,7 @@ const onKey = (figure, event) => {
     if (next === mark && isZoomed(figure) && pan(figure, key)) show(figure, step(figure, mark, key), true);
     else show(figure, next, true);
   } else if (key === "Escape" && mark !== null) hide();
-  else if (key === "Enter" && mark !== null) goToRow(figure, mark);
+  else if (key === "Enter" && mark !== null) figure.onGo?.(mark);
   else if (!zoomByKey(figure, key)) return;
   event.preventDefault();
 };
@@ -111,7 +106,7 @@ const readable = (figure) => {
     const mark = nearest(figure, ...placeIn(figure, event));
     if (figure.wasDragged || mark === null) return;
     // A tap shows the value; a mouse shows it already.
-    if (event.pointerType === "mouse" && current?.figure === figure) goToRow(figure, mark);
+    if (event.pointerType === "mouse" && current?.figure === figure) figure.onGo?.(mark);
     else show(figure, mark);
   });
   svg.addEventListener("keydown", (event) => onKey(figure, event));

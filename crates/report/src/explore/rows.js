@@ -1,5 +1,8 @@
 // Links between the marks of figures and the rows of tables about them.
 
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const scrollTo = (node) => node.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "center" });
+
 // The part of the page whose tables are about a figure.
 const scopeOf = ({ svg }) => {
   const figure = svg.closest("figure");
@@ -62,6 +65,8 @@ const emphasize = (figures, row) => {
 const linkRows = (figures) => {
   const scopes = new Map();
   for (const figure of figures) {
+    figure.onMark = (mark) => highlightRows(figure, mark);
+    figure.onGo = (mark) => goToRow(figure, mark);
     const scope = scopeOf(figure);
     scopes.set(scope, [...scopes.get(scope) ?? [], figure]);
   }

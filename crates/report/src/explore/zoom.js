@@ -1,6 +1,7 @@
 // Zoom along the horizontal axis. All figures of a section with the same axis zoom together.
 
-const groupOf = ({ svg, data }) => {
+const groupOf = ({ svg, data, isLive }) => {
+  if (isLive) return { section: svg.closest("dialog, main"), axis: "" };
   if (!/^(time|delay)\b/.test(data.x.name) || data.x.names || data.along !== "x") return null;
   const section = svg.closest("details.point, section, dialog, main");
   return { section, axis: JSON.stringify([data.x.name, data.x.ends]) };
@@ -58,9 +59,9 @@ const zoomByKey = (figure, key) => {
 // A drag marks the part to show.
 const zoomable = (figure) => {
   if (!figure.group) return;
-  const { svg, data } = figure, [left, top, right, bottom] = data.area;
-  const at = (event) => clamp(placeIn(figure, event)[0], left, right);
-  const valueOf = (x) => valueAt(data.x, left, right, figure.view, x);
+  const { svg, data } = figure;
+  const at = (event) => clamp(placeIn(figure, event)[0], data.area[0], data.area[2]);
+  const valueOf = (x) => valueAt(data.x, data.area[0], data.area[2], figure.view, x);
   let from = null, box = null;
   const end = () => { box?.remove(); from = box = null; figure.isDragged = false; };
   svg.addEventListener("pointerdown", (event) => {
@@ -71,6 +72,7 @@ const zoomable = (figure) => {
     if (from === null || (box === null && Math.abs(at(event) - from) < 8)) return;
     if (box === null) {
       hide();
+      const [, top, , bottom] = data.area;
       svg.setPointerCapture(event.pointerId);
       box = element(svg, "rect", { class: "selection", y: top, height: bottom - top, fill: INKS.muted, opacity: 0.25 });
       figure.isDragged = figure.wasDragged = true;

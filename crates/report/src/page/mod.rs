@@ -53,7 +53,7 @@ pub fn document(title: &str, main: &str) -> String {
 
 /// An HTML page whose figures can be explored, with a style sheet and a script of its own.
 pub(crate) fn explorable(title: &str, style: &str, main: &str, script: &str) -> String {
-    document_with(title, &format!("{}{style}", explore::STYLE), main, &(explore::script() + script))
+    document_with(title, &(explore::style() + style), main, &(explore::script() + script))
 }
 
 fn document_with(title: &str, style: &str, main: &str, script: &str) -> String {

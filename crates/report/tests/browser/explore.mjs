@@ -1,5 +1,5 @@
-// Checks in a browser that a report can be explored: `node explore.mjs REPORT.html CHROMIUM`. `.ci/explore` runs it, with `playwright-core` beside
-// it or in NODE_PATH.
+// Checks in a browser that a report can be explored, and the page of a run: `node explore.mjs REPORT.html CHROMIUM [ADDRESS]`. `.ci/explore` runs it;
+// PLAYWRIGHT is the folder with `playwright-core`.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 
 const require = createRequire(process.env.PLAYWRIGHT ?? import.meta.url);
 const { chromium } = require("playwright-core");
-const [report, executablePath] = process.argv.slice(2);
+const [report, executablePath, watched] = process.argv.slice(2);
 const address = pathToFileURL(report).href;
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 
@@ -17,7 +17,7 @@ const open = async (options = {}, url = address) => {
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
   page.on("console", (message) => { if (message.type() === "error") page.faults.push(message.text()); });
-  page.on("request", (request) => { if (!/^(file|blob|data|about):/.test(request.url())) page.faults.push(request.url()); });
+  page.on("request", (request) => { if (!/^(file|blob|data|about):/.test(request.url()) && !(watched && request.url().startsWith(watched))) page.faults.push(request.url()); });
   await page.goto(url);
   return page;
 };
@@ -81,7 +81,7 @@ const checks = {
 
   async "all figures over time of a section zoom together"(page) {
     const { data, node, svg } = await figure(page, "time");
-    const labels = () => svg.locator("text").allInnerTexts();
+    const labels = () => svg.locator("text").allTextContents();
     const before = await labels();
     await svg.focus();
     await page.keyboard.press("+");
@@ -219,5 +219,24 @@ for (const [name, check] of Object.entries(checks)) {
   assert.ok(await frame.locator("footer").isVisible());
   await close(page);
   console.log("ok: in a sandboxed page within a page");
+}
+if (watched) {
+  // The page of a run, under its own policy.
+  const page = await open({}, watched);
+  const svg = page.locator("#flows-chart svg"), drops = page.locator("#drops-chart");
+  await svg.focus();
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+  assert.match(await page.locator(".readout").innerText(), /^time [\d.]+ s/);
+  assert.match(await page.locator("#when").innerText(), /^at /);
+  const labels = () => drops.locator("text").allTextContents();
+  const before = await labels();
+  await page.keyboard.press("+");
+  assert.notDeepEqual(await labels(), before);
+  await page.keyboard.press("0");
+  assert.deepEqual(await labels(), before);
+  await drops.locator("button", { hasText: "marked" }).click();
+  assert.equal(await drops.locator("g.off").count(), 1);
+  await close(page);
+  console.log("ok: the page of a run");
 }
 await browser.close();

@@ -11,30 +11,20 @@
   let events = [];
   const views = {};
 
-  // Events as lines on the time axis.
-  const drawEvents = (plot) => {
-    const { ctx, bbox } = plot;
-    ctx.save();
-    ctx.strokeStyle = colour("bad");
-    ctx.setLineDash([4, 4]);
-    for (const event of events) {
-      const x = Math.round(plot.valToPos(began + event.at, "x", true));
-      if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.stroke();
-    }
-    ctx.restore();
-  };
-  const chart = (parent, names, data, unit) => {
+  // Round times on the axis, in seconds.
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+  const chart = (parent, label, names, quantity, data) => {
     const colours = ["first", "second", "third"];
     const series = names.map((name, at) => ({
-      label: name, stroke: () => colour(colours[at]), width: 1.5, dash: at === 1 ? [6, 3] : undefined, points: { show: false },
-      value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + " " + unit,
+      name, colour: `var(--${colours[at]})`, style: at === 1 ? { "stroke-dasharray": "6 3" } : {},
     }));
-    return draw(parent, [{ label: "time", value: (_, at) => at === null ? "–" : clock(at) }, ...series], data, clock, { hooks: { draw: [drawEvents] } });
+    const figure = explore.live(parent, { label, quantity, series, text: clock, steps: STEPS });
+    figure.data.eventStyle = { stroke: "var(--bad)", "stroke-dasharray": "4 4" };
+    figure.set(data, eventTimes());
+    return figure;
   };
+  // Events are lines on the time axis.
+  const eventTimes = () => events.map((event) => began + event.at);
 
   // A row whose first cell opens a history and whose last one is a share; `plain` cells are in between.
   const makeRow = (body, kind, plain) => {
@@ -103,9 +93,9 @@
       counts: null,
     };
     view.plots = {
-      rate: chart(find(".rate"), ["sent", "capacity"], view.data.rate, "Mbit/s"),
-      sojourn: chart(find(".sojourn"), ["median", "95 %"], view.data.sojourn, "ms"),
-      drops: chart(find(".drops"), ["dropped", "marked"], view.data.drops, "/s"),
+      rate: chart(find(".rate"), `rate ${way}`, ["sent", "capacity"], "rate, Mbit/s", view.data.rate),
+      sojourn: chart(find(".sojourn"), `sojourn ${way}`, ["median", "95 %"], "sojourn, ms", view.data.sojourn),
+      drops: chart(find(".drops"), `drops and marks ${way}`, ["dropped", "marked"], "rate, packets/s", view.data.drops),
     };
     views[way] = view;
   };
@@ -136,7 +126,7 @@
           data[at].push(value);
           if (data[at].length > HOUR) data[at].shift();
         });
-        view.plots[name].setData(data);
+        view.plots[name].set(data, eventTimes());
       };
       add("rate", [mbit(traffic.sent_bytes_per_second), mbit(direction.rate_bytes_per_second)]);
       add("sojourn", [ms(median), ms(most)]);
@@ -212,10 +202,8 @@
       edit.hidden = !isControlled || ["", "unmatched", "not IP"].includes(edit.dataset.name) || (kind === "customer" && !areWeighed);
       const data = [hour.at.map((at) => began + at), hour.bytes_per_second.map(mbit), hour.entitlement_bytes_per_second.map(mbit)];
       const parent = byId("flow-chart");
-      const plot = chart(parent, ["rate", "entitlement"], data, "Mbit/s");
-      parent.setAttribute("role", "img");
-      parent.setAttribute("aria-label", `rate and entitlement of ${said} in the last hour`);
-      dialog.addEventListener("close", () => { charts.delete(plot); plot.destroy(); }, { once: true });
+      const plot = chart(parent, `rate and entitlement of ${said} in the last hour`, ["rate", "entitlement"], "rate, Mbit/s", data);
+      dialog.addEventListener("close", () => plot.destroy(), { once: true });
     } catch (error) {
       byId("flow-rule").textContent = error.message;
     }
@@ -307,9 +295,8 @@
       // Another gateway, or its first answer: the history starts empty.
       began = start;
       const history = await get("/history");
-      for (const plot of charts) plot.destroy();
-      charts.clear();
       for (const way of WAYS) {
+        for (const plot of Object.values(views[way]?.plots ?? {})) plot.destroy();
         views[way]?.root.querySelectorAll(":scope > :not(h2)").forEach((node) => node.remove());
         open(way, history);
       }

@@ -28,7 +28,7 @@
       colours.set(place, free);
     }
   };
-  const colourOf = (place) => colour(colours.has(place) ? "c" + colours.get(place) : "others");
+  const colourOf = (place) => `var(--${colours.has(place) ? "c" + colours.get(place) : "others"})`;
 
   // Means over the points of a window that ends with each.
   const smooth = (values, wide) => {
@@ -62,13 +62,8 @@
     return list;
   };
   const times = (course) => course.link.sent_kbit_per_second.map((_, at) => (at + 1) * course.point_seconds);
-  // The highest layer comes first, so that the lower ones lie on it.
-  const flowsData = (course, list) => {
-    const sums = times(course).map(() => 0);
-    const values = list.map((flow) => flow.values.map((value, at) => stacked ? (sums[at] += value ?? 0) : value));
-    const capacity = stacked ? [mbit(course.link.rate_kbit_per_second)] : [];
-    return [times(course), ...values.reverse(), ...capacity];
-  };
+  const flowsData = (course, list) =>
+    [times(course), ...list.map((flow) => flow.values), ...stacked ? [mbit(course.link.rate_kbit_per_second)] : []];
   const linkData = ({ link }, at) => ({
     rate: [at, mbit(link.sent_kbit_per_second), mbit(link.rate_kbit_per_second)],
     delay: [at, link.delay_ms],
@@ -77,36 +72,24 @@
   });
 
   const build = (course) => {
-    for (const plot of charts) plot.destroy();
-    charts.clear();
+    for (const figure of Object.values(plots ?? {})) figure.destroy();
     cursor = null;
-    const scales = { x: { time: false, range: [0, course.stop_seconds] } };
-    const list = layers(course);
-    const time = { label: "time", value: (_, at) => at === null ? "–" : secondsText(at) };
-    const line = (label, name, unit, dash) => ({
-      label, stroke: () => colour(name), width: 1.5, dash, points: { show: false }, spanGaps: true,
-      value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + unit,
-    });
-    const layer = (flow) => {
-      const paint = () => colourOf(flow.place);
-      return { ...line(flow.name, "", " Mbit/s"), stroke: paint, width: stacked ? 1 : 2, fill: stacked ? paint : undefined };
-    };
-    const seconds = (at) => `${Number(at.toFixed(3))} s`;
+    const line = (name, colour, dash) => ({ name, colour: `var(--${colour})`, line: true, style: dash ? { "stroke-dasharray": dash } : {} });
+    const ends = [0, course.stop_seconds];
     // Lines would be low under it.
-    const capacity = stacked ? [{ ...line("capacity", "text", " Mbit/s", [6, 3]), width: 2 }] : [];
-    const flows = draw(byId("flows-chart"), [time, ...list.map(layer).reverse(), ...capacity],
-      flowsData(course, list), seconds, {
-        height: 260, side: 64, scales, legend: { show: false },
-        hooks: { setCursor: [(plot) => { cursor = plot.cursor.idx ?? null; if (shown?.means) fillTable(shown); }] },
-      });
-    const data = linkData(course, times(course));
-    const one = (name, series) => draw(byId(`${name}-chart`), [time, ...series], data[name], seconds, { scales, side: 64 });
+    const capacity = stacked ? [{ ...line("capacity", "text", "6 3") }] : [];
+    const flows = explore.live(byId("flows-chart"), {
+      label: "rates of flows", quantity: "rate, Mbit/s", ends, height: 260, stacked, hasLegend: false,
+      series: [...layers(course).map(({ name, place }) => ({ name, colour: colourOf(place) })), ...capacity],
+      onMark: (mark) => { cursor = mark?.i ?? null; if (shown?.means) fillTable(shown); },
+    });
+    const one = (name, label, quantity, series) => explore.live(byId(`${name}-chart`), { label, quantity, series, ends });
     plots = {
       flows,
-      rate: one("rate", [line("sent", "first", " Mbit/s"), line("capacity", "second", " Mbit/s", [6, 3])]),
-      delay: one("delay", [line("mean", "first", " ms")]),
-      backlog: one("backlog", [line("packets", "first", "")]),
-      drops: one("drops", [line("dropped", "first", " /s"), line("marked", "second", " /s", [6, 3])]),
+      rate: one("rate", "rate and capacity", "rate, Mbit/s", [line("sent", "first"), line("capacity", "second", "6 3")]),
+      delay: one("delay", "time in the queue", "mean, ms", [line("", "first")]),
+      backlog: one("backlog", "packets in the queue", "backlog, packets", [line("", "first")]),
+      drops: one("drops", "drops and marks", "rate, packets/s", [line("dropped", "first"), line("marked", "second", "6 3")]),
     };
   };
 
@@ -183,11 +166,9 @@
     if (key !== built || plots === null) {
       built = key;
       build(course);
-    } else {
-      const data = linkData(course, times(course));
-      plots.flows.setData(flowsData(course, list));
-      for (const name of Object.keys(data)) plots[name].setData(data[name]);
     }
+    const data = { flows: flowsData(course, list), ...linkData(course, times(course)) };
+    for (const name of Object.keys(data)) plots[name].set(data[name]);
     fillTable(course);
     const wide = windowOf(course) * course.point_seconds;
     byId("window").textContent = `Rate at the receiver, Mbit/s, mean over ${Number(wide.toFixed(3))} s`;
