@@ -74,10 +74,9 @@ const alongOf = (figure, { of, i }) => of[figure.data.along][i];
 const axesOf = ({ data }) => data.along === "x" ? [data.x, data.y] : [data.y, data.x];
 
 const withUnit = (axis, value) => {
-  if (axis.names) return axis.names[value];
   if (axis.text) return axis.text(value);
-  const unit = unitOf(axis), number = Number(value.toPrecision(6));
-  return unit === "" ? String(number) : `${number} ${unit}`;
+  const unit = unitOf(axis), text = axis.names ? axis.names[value] : String(Number(value.toPrecision(6)));
+  return unit === "" ? text : `${text} ${unit}`;
 };
 
 // The first line: the place along the axis, or the name of the mark.
@@ -95,7 +94,7 @@ const lineOf = (figure, { of, i }) => {
   const quantity = of.name === "" || (unitOf(axis) === "" && !axis.names) ? `${quantityOf(axis)} ` : "";
   const text = quantity + (axis.names ? `${quantityOf(axis)} ` : "") + withUnit(axis, value);
   const more = fields.flatMap((field, at) => of.more[at]?.[i] == null ? []
-    : [field === "±" ? `± ${of.more[at][i]}` : `${field} ${of.more[at][i]}`]);
+    : [`${quantityOf({ name: field })} ${withUnit({ name: field }, of.more[at][i])}`]);
   const named = of.name === "" || axis.names ? text : `${of.name}: ${text}`;
   return more.length > 0 ? `${named}, ${more.join(", ")}` : named;
 };

@@ -26,6 +26,7 @@ const fill = (figure, mark) => {
   });
   readout.replaceChildren(title, ...lines);
   if (all.length > shown.length) readout.append(`and ${all.length - shown.length} more`);
+  if (figure.data.note) readout.append(figure.data.note);
 };
 
 // Beside the mark, within the window.
@@ -43,9 +44,10 @@ const point = (figure, mark) => {
   svg.querySelector(":scope > .cursor")?.remove();
   if (mark === null) return;
   const group = element(svg, "g", { class: "cursor" });
-  const d = data.along === "x" ? `M${mark.x} ${top}V${bottom}` : `M${left} ${mark.y}H${right}`;
+  const isCell = data.x.names && data.y.names;
+  const d = isCell ? "" : data.along === "x" ? `M${mark.x} ${top}V${bottom}` : `M${left} ${mark.y}H${right}`;
   element(group, "path", { d, stroke: INKS.muted, "stroke-width": unit, "stroke-dasharray": `${2 * unit} ${2 * unit}` });
-  element(group, "circle", { cx: mark.x, cy: mark.y, r: 4.5 * unit, fill: "none", stroke: INKS.ink, "stroke-width": 2 * unit });
+  element(group, "circle", { cx: mark.x, cy: mark.y, r: (isCell ? 11 : 4.5) * unit, fill: "none", stroke: INKS.ink, "stroke-width": 2 * unit });
 };
 
 const show = (figure, mark, isSpoken = false) => {

@@ -31,7 +31,7 @@ pub(crate) fn histogram(name: &str, values: &[f64], level: Option<f64>) -> Drawi
         let y = Axis::numbers("flows", 0.0, axis_end(high * 1.05));
         let mut data =
             Data::new(plot_area(&chart), Axis::numbers(name, 0.0, end), y, Along::X, &["from", "to"]);
-        let mut series = Series::of(None);
+        let mut series = Series::of(Some(0));
         for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let corners = [(bin as f64 * width, 0.0), ((bin as f64 + 0.92) * width, *count as f64)];
             chart.draw_series([Rectangle::new(corners, colour(0).filled())])?;
