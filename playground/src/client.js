@@ -44,10 +44,12 @@ export class Engine {
   }
 
   #start() {
-    this.#worker = new Worker(this.#address);
-    this.#worker.onmessage = ({ data }) => this.#receive(data);
-    this.#worker.onerror = (event) => this.#fail(new Failure(event.message || "the engine did not start"));
-    this.#worker.postMessage({ module: this.#module });
+    const worker = new Worker(this.#address);
+    this.#worker = worker;
+    // A message of a worker that has been replaced may still be on its way.
+    worker.onmessage = ({ data }) => worker === this.#worker && this.#receive(data);
+    worker.onerror = (event) => worker === this.#worker && this.#fail(new Failure(event.message || "the engine did not start"));
+    worker.postMessage({ module: this.#module });
   }
 
   #receive({ answer, part, failure, trap, bytes }) {

@@ -1,6 +1,6 @@
 // The editors: CodeMirror with what a scenario, or a policy, needs.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { javascript } from "@codemirror/legacy-modes/mode/javascript";
 import { toml } from "@codemirror/legacy-modes/mode/toml";
@@ -73,11 +73,14 @@ export class ScenarioEditor {
     return this.#view.state.doc.toString();
   }
 
+  /** Another scenario: a step of the history of its own, but for the first. */
   set text(text) {
+    const { length } = this.#view.state.doc;
     this.#view.dispatch({
-      changes: { from: 0, to: this.#view.state.doc.length, insert: text },
+      changes: { from: 0, to: length, insert: text },
       selection: { anchor: 0 },
       scrollIntoView: true,
+      annotations: [Transaction.addToHistory.of(length > 0), isolateHistory.of("full")],
     });
   }
 

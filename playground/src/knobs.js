@@ -165,5 +165,8 @@ function merged(found) {
 /** A knob's path for people: `topology.bottleneck.rate` is "bottleneck rate". */
 function label(path) {
   const words = path.replace(/^(topology|link|flow)\./, "").replace(/queue\.limit$/, "buffer");
-  return words.replace(/\.source\./, ".").replaceAll(/[._]/g, " ");
+  return words
+    .replace(/\.source\./, ".")
+    .replace(/\btcp$/, "TCP")
+    .replaceAll(/[._]/g, " ");
 }

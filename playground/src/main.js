@@ -238,11 +238,12 @@ function wire(catalog) {
   byId("pick").onclick = () => byId("picker").showModal();
   byId("share").onclick = share;
   byId("save").onclick = () => {
-    const found = files(editor.text, predicting() && !prediction.revealed ? undefined : result, report.document);
+    const found = files(editor.text, predicting() && !prediction.revealed ? undefined : result);
     const close = () => byId("files").close();
     byId("files").replaceChildren(
       h("h2", {}, "Save"),
       ...found.map(({ label, save }) => h("button", { click: () => (save(), close()) }, label)),
+      h("p", { class: "note" }, "Each figure of the report has buttons that save it as SVG or CSV."),
       h("button", { click: close }, "Close"),
     );
     byId("files").showModal();

@@ -17,11 +17,6 @@ export class Report {
     this.#panel = panel;
   }
 
-  /** The document of the report that is seen. */
-  get document() {
-    return this.#seen?.contentDocument;
-  }
-
   /** Shows the page `html`. */
   show(html) {
     this.#next?.remove();
@@ -30,12 +25,6 @@ export class Report {
     frame.addEventListener("load", () => this.#swap(frame), { once: true });
     frame.srcdoc = html;
     this.#panel.append(frame);
-  }
-
-  clear() {
-    this.#next?.remove();
-    this.#seen?.remove();
-    this.#next = this.#seen = undefined;
   }
 
   #swap(frame) {

@@ -28,6 +28,7 @@ export class Session {
   #since;
   #checked;
   #waiting = false;
+  #runs = 0;
   #expected = 0;
   #agreed;
 
@@ -115,6 +116,7 @@ export class Session {
 
   async #work(text, seeds, hops) {
     const began = performance.now();
+    const run = ++this.#runs;
     this.#view.running();
     try {
       const result = await this.#runner.request(
@@ -126,8 +128,8 @@ export class Session {
       learn(hops, took);
       this.#view.result(result, { text, took, last: !this.#waiting });
     } catch (failure) {
-      if (failure.cancelled) this.#view.cancelled();
-      else this.#view.failed(failure.message);
+      if (!failure.cancelled) this.#view.failed(failure.message);
+      else if (run === this.#runs) this.#view.cancelled();
     }
   }
 }

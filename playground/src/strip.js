@@ -74,5 +74,5 @@ function line(row, scale, total, guesses) {
 /** How far guesses are from the result. */
 function score({ name, of }, point, rows) {
   const errors = rows.map((each) => Math.abs(each.percent - (of(point, each.name) ?? 0)));
-  return `Mean error of ${name}: ${(errors.reduce((sum, each) => sum + each, 0) / errors.length).toFixed(0)} percentage points`;
+  return `${name[0].toUpperCase()}${name.slice(1)}: mean error ${(errors.reduce((sum, each) => sum + each, 0) / errors.length).toFixed(0)} percentage points`;
 }

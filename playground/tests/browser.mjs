@@ -43,6 +43,12 @@ export async function withPage(options, test) {
     if (wait) await settled(page);
     await test(page);
     if (errors.length) throw new Error(errors.join("\n"));
+  } catch (error) {
+    const seen = await page.evaluate(() =>
+      ["status", "message", "question"].map((id) => document.getElementById(id)?.textContent).join(" | "),
+    );
+    error.message += `\nThe page says: ${seen}\n${errors.join("\n")}`;
+    throw error;
   } finally {
     await context.close();
   }

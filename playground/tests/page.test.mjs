@@ -64,9 +64,9 @@ test("two disciplines are side by side", async () =>
 
 test("a TCP can be chosen where the text names none", async () =>
   withPage({ fragment: await small() }, async (page) => {
-    await result(page, () => page.getByLabel("bulk tcp A").selectOption("bbr"));
+    await result(page, () => page.getByLabel("bulk TCP A").selectOption("bbr"));
     assert.match(await page.locator("#toml").textContent(), /\[flow.bulk\]tcp = "bbr"/);
-    await result(page, () => page.getByLabel("bulk tcp B").selectOption("cubic"));
+    await result(page, () => page.getByLabel("bulk TCP B").selectOption("cubic"));
     assert.equal(Object.keys(await shares(page)).length, 4);
   }));
 
@@ -134,8 +134,8 @@ test("the result is hidden until shares are predicted", async () => {
     await page.getByRole("slider", { name: "udp, predicted" }).focus();
     await page.keyboard.press("End");
     await reveal.click();
-    await page.getByText("Mean error of predicted").waitFor();
-    await page.getByText("Mean error of expected").waitFor();
+    await page.getByText("Predicted: mean error").waitFor();
+    await page.getByText("Expected: mean error").waitFor();
     await picture(page, "revealed");
     assert.match(await page.locator("#strip tbody tr").first().textContent(), /40 %25 %/);
   });
@@ -210,8 +210,10 @@ test("files can be downloaded", async () =>
     };
     assert.equal(await get("Scenario (TOML)"), SMALL);
     assert.match(await get("Table flows"), /^point,seed,flow/);
-    assert.match(await get("(SVG)"), /^<svg[^>]* xmlns/);
     assert.match(await get("Report"), /^<!DOCTYPE html>/);
+    const figure = page.frameLocator("#report iframe").getByRole("button", { name: "Save as SVG" }).first();
+    const [download] = await Promise.all([page.waitForEvent("download"), figure.click()]);
+    assert.match(await readFile(await download.path(), "utf8"), /^<svg/);
   }));
 
 test("the report keeps its place and open sections", async () =>
