@@ -8,9 +8,14 @@ const element = (parent, tag, attributes = {}, content = "") => {
   return node;
 };
 
-// Places in equal steps are written as their start and step.
-const expand = (places) => Array.isArray(places) ? places
-  : [...Array.from({ length: places.count }, (_, k) => Number((places.from + k * places.step).toPrecision(7))), ...places.rest];
+// Numbers as they are; places in equal steps as their start and step; many values as whole numbers of a power of ten, or as the difference of
+// each to the one before.
+const expand = (of) => {
+  if (Array.isArray(of)) return of;
+  if (of.step) return [...Array.from({ length: of.count }, (_, k) => Number((of.from + k * of.step).toPrecision(7))), ...of.rest];
+  let sum = 0;
+  return (of.n ?? of.d).map((x) => x === null ? null : Number(`${of.n ? x : sum += x}e${of.e}`));
+};
 
 // A name ends with its unit: "throughput, Mb/s".
 const unitOf = ({ name }) => name.includes(", ") ? name.slice(name.lastIndexOf(", ") + 2) : "";
@@ -36,7 +41,7 @@ const isShown = (series) => !hidden.has(series.name);
 
 const figureOf = (svg, data) => ({
   svg, data, colour: ({ key }) => key === undefined ? INKS.ink : INKS.keys[Math.min(key, INKS.keys.length - 1)],
-  series: data.series.map((of, at) => ({ ...of, at, x: expand(of.x), y: expand(of.y), more: of.more ?? [] })),
+  series: data.series.map((of, at) => ({ ...of, at, x: expand(of.x), y: expand(of.y), more: (of.more ?? []).map(expand) })),
   // The shown part of the horizontal axis, and the drawn pixels of a CSS pixel.
   view: data.x.ends, unit: 2, label: svg.closest("figure")?.getAttribute("aria-label") ?? "", kept: null,
 });

@@ -112,6 +112,10 @@ pub(super) fn place(series: &[Series], key: usize) -> usize {
 /// Significant digits of values, and of places on the axis along which marks follow each other.
 const DIGITS: usize = 5;
 const PLACE_DIGITS: usize = 7;
+/// Arrays of more values than this are whole numbers of a power of ten, of which the largest value has this many digits: the height
+/// of a figure is 200 pixels.
+const PACKED_FROM: usize = 40;
+const PACKED_DIGITS: i32 = 4;
 /// A run of this many equal steps is written as its start and step.
 const REGULAR: usize = 8;
 
@@ -197,12 +201,12 @@ impl Data {
             let _ = write!(out, ",\"names\":{}", texts(&of.names));
         }
         let (x, y) = match self.along {
-            Along::X => (places(&of.x), numbers(&of.y, DIGITS)),
+            Along::X => (places(&of.x), values(&of.y)),
             Along::Y => (numbers(&of.x, DIGITS), places(&of.y)),
         };
         let _ = write!(out, ",\"x\":{x},\"y\":{y}");
         if of.more.iter().flatten().any(|value| value.is_finite()) {
-            let more: Vec<String> = of.more.iter().map(|field| numbers(field, DIGITS)).collect();
+            let more: Vec<String> = of.more.iter().map(|field| values(field)).collect();
             let _ = write!(out, ",\"more\":[{}]", more.join(","));
         }
         out.push('}');
@@ -237,6 +241,30 @@ fn places(all: &[f64]) -> String {
     }
     let (start, rest) = (number(first, PLACE_DIGITS), numbers(&all[count..], PLACE_DIGITS));
     format!("{{\"from\":{start},\"step\":{},\"count\":{count},\"rest\":{rest}}}", number(step, PLACE_DIGITS))
+}
+
+/// Values as an array, or as whole numbers of 10^`e`, each less the one before if that is shorter.
+fn values(all: &[f64]) -> String {
+    let most = all.iter().copied().filter(|x| x.is_finite()).fold(0.0_f64, |most, x| most.max(x.abs()));
+    if all.len() <= PACKED_FROM || most == 0.0 {
+        return numbers(all, DIGITS);
+    }
+    // The exponent as it is written: logarithms may differ from system to system.
+    let scientific = format!("{most:.*e}", PACKED_DIGITS as usize - 1);
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or_default();
+    let e = exponent + 1 - PACKED_DIGITS;
+    // A literal is the same on every system, and a power may not be.
+    let unit: f64 = format!("1e{e}").parse().unwrap_or(1.0);
+    let whole = |x: f64| x.is_finite().then(|| (x / unit).round() as i64);
+    let whole: Vec<Option<i64>> = all.iter().map(|&x| whole(x)).collect();
+    let text = |all: &mut dyn Iterator<Item = Option<i64>>| {
+        all.map(|x| x.map_or_else(|| "null".to_owned(), |x| x.to_string())).collect::<Vec<_>>().join(",")
+    };
+    let plain = text(&mut whole.iter().copied());
+    let mut before = 0;
+    let differences = text(&mut whole.iter().map(|&x| x.map(|x| x - std::mem::replace(&mut before, x))));
+    let (name, shorter) = if differences.len() < plain.len() { ("d", differences) } else { ("n", plain) };
+    format!("{{\"e\":{e},\"{name}\":[{shorter}]}}")
 }
 
 fn numbers(all: &[f64], digits: usize) -> String {
@@ -281,6 +309,17 @@ mod tests {
         assert_eq!(places(&[1.0, 2.0, 4.0]), "[1,2,4]");
         assert_eq!(places(&[1.0; 9]), "[1,1,1,1,1,1,1,1,1]");
         assert_eq!(places(&[]), "[]");
+    }
+
+    #[test]
+    fn many_values_are_whole_numbers_or_their_differences() {
+        let noise: Vec<f64> = (0..41).map(|k| if k % 2 == 0 { 0.1234 } else { 2.5 }).collect();
+        assert!(values(&noise).starts_with("{\"e\":-3,\"n\":[123,2500,123,"), "{}", values(&noise));
+        let mut rising: Vec<f64> = (0..50).map(|k| 1e6 + 1e4 * f64::from(k)).collect();
+        rising[2] = f64::NAN;
+        assert!(values(&rising).starts_with("{\"e\":3,\"d\":[1000,10,null,20,10,"), "{}", values(&rising));
+        assert_eq!(values(&[0.0; 41]), numbers(&[0.0; 41], 5));
+        assert_eq!(values(&[1.5, 2.0]), "[1.5,2]");
     }
 
     #[test]

@@ -70,6 +70,17 @@ pub(super) enum Align {
     End,
 }
 
+impl Align {
+    /// The attribute of an anchor, unless it is the start.
+    const fn anchor(self) -> &'static str {
+        match self {
+            Self::Start => "",
+            Self::Middle => " text-anchor=\"middle\"",
+            Self::End => " text-anchor=\"end\"",
+        }
+    }
+}
+
 /// A colour and its opacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Paint {
@@ -132,19 +143,19 @@ impl Drawing {
     /// The drawing as an SVG element of its natural size, for a file.
     #[must_use]
     pub fn svg(&self) -> String {
-        self.element(Shape::write_svg)
+        self.element(|shapes, out| shapes.iter().for_each(|shape| shape.write_svg(out)))
     }
 
     /// The drawing for a page: short paths, a group for each series, and its data.
     pub(crate) fn html(&self) -> String {
-        let mut out = self.element(Shape::write_html);
+        let mut out = self.element(write_html);
         if let Some(data) = &self.data {
             let _ = writeln!(out, "<script type=\"application/json\">{}</script>", data.json());
         }
         out
     }
 
-    fn element(&self, write: impl Fn(&Shape, &mut String)) -> String {
+    fn element(&self, write: impl Fn(&[Shape], &mut String)) -> String {
         let (width, height) = self.size;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {width} {height}\" \
@@ -152,7 +163,7 @@ impl Drawing {
             width / SCALE,
             height / SCALE,
         );
-        self.shapes.iter().for_each(|shape| write(shape, &mut out));
+        write(&self.shapes, &mut out);
         out.push_str("</svg>\n");
         out
     }
@@ -186,23 +197,33 @@ impl Shape {
         moved
     }
 
-    /// Writes the shape for a page.
-    fn write_html(&self, out: &mut String) {
-        let _ = match self {
-            Self::Begin(place) => write!(out, "<g data-s=\"{place}\">"),
-            Self::End => writeln!(out, "</g>"),
-            Self::Line { points, paint, width } if points.len() >= LONG && !paint.is_dashed() => writeln!(
-                out,
-                "<path fill=\"none\" stroke=\"{}\"{} stroke-width=\"{width}\" d=\"{}\"/>",
-                paint.hex(),
-                paint.opacity(),
-                path(points)
-            ),
-            Self::Area { points, paint } if points.len() >= LONG => {
-                writeln!(out, "<path fill=\"{}\"{} d=\"{}z\"/>", paint.hex(), paint.opacity(), path(points))
+    /// The points of a line or area.
+    fn points(&self) -> Option<&[(i32, i32)]> {
+        match self {
+            Self::Line { points, .. } | Self::Area { points, .. } => Some(points),
+            _ => None,
+        }
+    }
+
+    /// Writes a text of a group that has its style.
+    fn write_words(&self, out: &mut String) {
+        if let Self::Text { text, at, size, v, .. } = self {
+            let y = f64::from(at.1) + baseline(*v) * size;
+            let _ = writeln!(out, "<text x=\"{}\" y=\"{y:.0}\">{}</text>", at.0, escape(text));
+        }
+    }
+
+    /// Whether both are lines of one style, or texts of one style, which a page writes together.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Line { paint: a, width: b, .. }, Self::Line { paint, width, .. }) => {
+                (a, b) == (paint, width) && !paint.is_dashed() && paint.alpha >= 1.0
             }
-            _ => return self.write_svg(out),
-        };
+            (Self::Text { paint: a, size: b, h: c, .. }, Self::Text { paint, size, h, .. }) => {
+                (a, b, c) == (paint, size, h)
+            }
+            _ => false,
+        }
     }
 
     fn write_svg(&self, out: &mut String) {
@@ -242,18 +263,14 @@ impl Shape {
                 centre.1
             ),
             Self::Text { text, at, size, h, v, paint } => {
-                let anchor = match h {
-                    Align::Start => "",
-                    Align::Middle => " text-anchor=\"middle\"",
-                    Align::End => " text-anchor=\"end\"",
-                };
                 let y = f64::from(at.1) + baseline(*v) * size;
                 writeln!(
                     out,
-                    "<text fill=\"{}\"{} x=\"{}\" y=\"{y:.0}\" font-size=\"{size}\"{anchor}>{}</text>",
+                    "<text fill=\"{}\"{} x=\"{}\" y=\"{y:.0}\" font-size=\"{size}\"{}>{}</text>",
                     paint.hex(),
                     paint.opacity(),
                     at.0,
+                    h.anchor(),
                     escape(text)
                 )
             }
@@ -280,8 +297,41 @@ fn coordinates(points: &[(i32, i32)]) -> String {
     out
 }
 
-/// Lines of this many points are paths in pages.
-const LONG: usize = 8;
+/// Writes shapes for a page, with groups of series and in fewer bytes than for a file: lines of one style are a path, and texts
+/// of one style a group.
+fn write_html(shapes: &[Shape], out: &mut String) {
+    for like in shapes.chunk_by(Shape::is_like) {
+        let [first, ..] = like else { continue };
+        let _ = match first {
+            Shape::Begin(place) => write!(out, "<g data-s=\"{place}\">"),
+            Shape::End => writeln!(out, "</g>"),
+            Shape::Line { paint, width, .. } if !paint.is_dashed() => {
+                let _ = write!(
+                    out,
+                    "<path fill=\"none\" stroke=\"{}\"{} stroke-width=\"{width}\" d=\"",
+                    paint.hex(),
+                    paint.opacity()
+                );
+                like.iter()
+                    .for_each(|line| line.points().iter().for_each(|points| out.push_str(&path(points))));
+                writeln!(out, "\"/>")
+            }
+            Shape::Area { points, paint } => {
+                writeln!(out, "<path fill=\"{}\"{} d=\"{}z\"/>", paint.hex(), paint.opacity(), path(points))
+            }
+            Shape::Text { paint, size, h, .. } if like.len() > 1 => {
+                let (fill, opacity, anchor) = (paint.hex(), paint.opacity(), h.anchor());
+                let _ = writeln!(out, "<g fill=\"{fill}\"{opacity} font-size=\"{size}\"{anchor}>");
+                like.iter().for_each(|text| text.write_words(out));
+                writeln!(out, "</g>")
+            }
+            _ => {
+                first.write_svg(out);
+                Ok(())
+            }
+        };
+    }
+}
 
 /// A path with relative coordinates, which takes half of the bytes of absolute ones.
 fn path(points: &[(i32, i32)]) -> String {

@@ -47,9 +47,17 @@ impl Svg {
         let lines = text.lines().map(|line| {
             line.rsplit_once("<g data-s=").map_or(line, |(_, of)| &of[of.find('>').unwrap() + 1..])
         });
+        let mut group = "";
         for line in lines {
+            // Texts of one style are in a group.
+            match line {
+                line if line.starts_with("<g fill") => group = line,
+                "</g>" => group = "",
+                _ => {}
+            }
             let number = |name: &str| attribute(line, name).and_then(|text| text.parse::<f64>().ok());
-            let word = |name: &str| attribute(line, name).unwrap_or_default().to_owned();
+            let word =
+                |name: &str| attribute(line, name).or(attribute(group, name)).unwrap_or_default().to_owned();
             if line.starts_with("<text") {
                 let content = line.split_once('>').and_then(|(_, rest)| rest.split_once('<')).unwrap().0;
                 let (x, y) = (number("x").unwrap(), number("y").unwrap());
@@ -65,7 +73,7 @@ impl Svg {
             } else if line.starts_with("<circle") {
                 svg.dots.push((number("cx").unwrap(), number("cy").unwrap()));
             } else if line.contains("<path") {
-                svg.lines.push((word("stroke"), path(&word("d"))));
+                svg.lines.extend(word("d").split('M').skip(1).map(|part| (word("stroke"), path(part))));
             } else if line.starts_with("<polyline") {
                 let pair =
                     |pair: &str| pair.split_once(',').map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()));
@@ -108,7 +116,7 @@ impl Svg {
 
 /// The points of a path: its start, then relative steps. A sign separates numbers too.
 fn path(d: &str) -> Vec<(f64, f64)> {
-    let spaced = d.trim_end_matches('z').replace('-', " -").replace(['M', 'l'], " ");
+    let spaced = d.trim_end_matches('z').replace('-', " -").replace('l', " ");
     let numbers: Vec<f64> = spaced.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let add = |at: &mut (f64, f64), by: &[f64]| {
         *at = (at.0 + by[0], at.1 + by[1]);
