@@ -25,7 +25,7 @@ TITLE = re.compile(r'title="([^"]+)"')
 
 def pages() -> list[Path]:
     """Return the pages with Python. Pages to be followed step by step also run their blocks of "sh"."""
-    found = [ROOT / "docs" / page for page in ("python.md", "cluster.md")]
+    found = [ROOT / "docs" / page for page in ("python.md", "cluster.md", "lecturer.md")]
     found += sorted(page for folder in ("tutorials", "howto") for page in (ROOT / "docs" / folder).glob("*.md"))
     return [page for page in found if "\n```python\n" in page.read_text()]
 
@@ -35,6 +35,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("polars", "pandas", "pyarrow", "xarray", "matplotlib", "distributed"):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.setenv("APPORTION_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     text = page.read_text()
@@ -56,7 +57,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_pages_with_python_are_found() -> None:
-    assert {"python", "cluster", "from-python"} <= {page.stem for page in pages()}
+    assert {"python", "cluster", "lecturer", "from-python"} <= {page.stem for page in pages()}
 
 
 @pytest.mark.parametrize("name", ["__init__", *MODULES])
