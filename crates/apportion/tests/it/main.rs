@@ -8,6 +8,7 @@ mod events;
 #[allow(dead_code, reason = "its main runs as a program")]
 #[path = "../../examples/own_discipline.rs"]
 mod example;
+mod exercises;
 mod league;
 mod mutations;
 mod own_congestion_control;
