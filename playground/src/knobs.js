@@ -57,10 +57,16 @@ export class Knobs {
     }
   }
 
-  /** Chooses disciplines A and, unless empty, B of the first queue; without `a` its first one stays. */
+  /**
+   * Chooses disciplines A and, unless empty, B of the queue that is a list, or of the first; without `a` its first discipline stays.
+   *
+   * Returns whether there is a queue.
+   */
   choose(a, b) {
-    const queue = this.#knobs.find(({ kind }) => kind === "queue");
+    const queues = this.#knobs.filter(({ kind }) => kind === "queue");
+    const queue = queues.find(({ value }) => value.startsWith("[")) ?? queues[0];
     if (queue) this.#set(queue, list(queue, a ?? itemName(chosen(queue)[0]), b));
+    return queue !== undefined;
   }
 
   /** Writes a knob's value. More flows than a dumbbell has pairs of hosts raise its pairs as well. */

@@ -248,7 +248,7 @@ function wire(catalog) {
     );
     byId("files").showModal();
   };
-  byId("own").onclick = () => knobs.choose(undefined, "own");
+  byId("own").onclick = () => knobs.choose(undefined, "own") || say("No link of this scenario names a queue.");
   byId("cancel").onclick = () => session.cancel();
   byId("seeds").onchange = () => session.update();
   byId("predict").onchange = () => {
