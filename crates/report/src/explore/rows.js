@@ -61,10 +61,16 @@ const emphasize = (figures, row) => {
   }
 };
 
+// The names by which rows are about a figure.
+const namesIn = ({ data, series }) => new Set([
+  ...series.flatMap((of) => [of.name, of.row, ...of.names ?? []]), ...data.along === "y" ? data.y.names : [],
+].filter(Boolean));
+
 // Rows that a figure shows light up with it, and lead to it.
 const linkRows = (figures) => {
-  const scopes = new Map();
+  const scopes = new Map(), names = new Map();
   for (const figure of figures) {
+    names.set(figure, namesIn(figure));
     figure.onMark = (mark) => highlightRows(figure, mark);
     figure.onGo = (mark) => goToRow(figure, mark);
     const scope = scopeOf(figure);
@@ -72,9 +78,13 @@ const linkRows = (figures) => {
   }
   for (const row of document.querySelectorAll("main tbody tr")) {
     const own = [...scopes].filter(([scope]) => scope.contains(row)).sort(([a], [b]) => a.contains(b) ? 1 : -1)
-      .flatMap(([, figures]) => figures).filter((figure) => marksAbout(figure, row).length > 0);
+      .flatMap(([, figures]) => figures).filter((figure) => names.get(figure).has(headOfRow(row)) || names.get(figure).has(row.dataset.of));
     const head = row.querySelector("th[scope=row]");
-    if (own.length === 0 || head === null || head.querySelector("a") !== null) continue;
+    if (own.length === 0 || head === null) continue;
+    for (const name of ["pointerenter", "focusin"]) row.addEventListener(name, () => emphasize(own, row));
+    for (const name of ["pointerleave", "focusout"]) row.addEventListener(name, () => emphasize(own, null));
+    // A head that is a link leads elsewhere.
+    if (head.querySelector("a") !== null) continue;
     head.tabIndex = 0;
     head.classList.add("leads");
     head.title = "Enter or a click shows it in its figure";
@@ -85,8 +95,6 @@ const linkRows = (figures) => {
       figure.svg.focus({ preventScroll: true });
       show(figure, marksAbout(figure, row)[0] ?? null, true);
     };
-    for (const name of ["pointerenter", "focusin"]) row.addEventListener(name, () => emphasize(own, row));
-    for (const name of ["pointerleave", "focusout"]) row.addEventListener(name, () => emphasize(own, null));
     head.addEventListener("click", go);
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") go(); });
   }
