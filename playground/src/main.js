@@ -147,8 +147,9 @@ function question(text, go) {
 
 /** Shows the result, or the prediction that comes before it. */
 function draw(withReport = true) {
-  const hidden = predicting() && !prediction.revealed;
-  byId("prediction").hidden = !hidden;
+  const before = predicting() && !prediction.revealed;
+  const hidden = before || (predicting() && result?.text !== editor.text); // A prediction is compared with its own result alone.
+  byId("prediction").hidden = !before;
   byId("strip").hidden = byId("report").hidden = hidden;
   if (hidden || !result) return;
   const sets = predicting() ? [{ name: "predicted", of: prediction.of }] : [];

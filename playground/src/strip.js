@@ -71,8 +71,10 @@ function line(row, scale, total, guesses) {
   );
 }
 
-/** How far guesses are from the result. */
+/** How far guesses are from the result; nothing for a point without guesses. */
 function score({ name, of }, point, rows) {
-  const errors = rows.map((each) => Math.abs(each.percent - (of(point, each.name) ?? 0)));
-  return `${name[0].toUpperCase()}${name.slice(1)}: mean error ${(errors.reduce((sum, each) => sum + each, 0) / errors.length).toFixed(0)} percentage points`;
+  const errors = rows.map((each) => Math.abs(each.percent - of(point, each.name))).filter((each) => !Number.isNaN(each));
+  if (errors.length === 0) return "";
+  const mean = errors.reduce((sum, each) => sum + each, 0) / errors.length;
+  return `${name[0].toUpperCase()}${name.slice(1)}: mean error ${mean.toFixed(0)} percentage points`;
 }
