@@ -11,7 +11,7 @@ use crate::size::MAX_SECONDS;
 
 impl Reproduction<'_> {
     /// Runs the experiments in the lab, over the TCP of this machine and in real time, instead of in the
-    /// simulator; call [`lab::enter`](crate::lab::enter) first. A replication that is not valid is repeated up to `retries`
+    /// simulator; call [`lab::enter`] first. A replication that is not valid is repeated up to `retries`
     /// times. [`jobs`](Self::jobs) has no effect then.
     ///
     /// Parameters of a TCP profile for which the kernel has no setting are as in the kernel.
