@@ -61,6 +61,7 @@ fn read(path: &Path) -> anyhow::Result<File> {
         let mut text = String::new();
         let read = io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
         read.context("standard input cannot be read")?;
+        let text = text.trim_start_matches('\u{feff}').to_owned();
         return Ok(File { name: "standard input".to_owned(), text });
     }
     let text = import::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;

@@ -46,7 +46,11 @@ fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
     if is_utf16 {
         return Err("UTF-16; save it as UTF-8");
     }
-    let text = String::from_utf8(bytes).map_err(|_| "not text")?;
+    let mut text = String::from_utf8(bytes).map_err(|_| "not text")?;
+    // Programs of Windows begin a file in UTF-8 with a byte order mark.
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
     // Lines of old spreadsheets end with a single carriage return.
     Ok(if text.contains('\r') && !text.contains('\n') { text.replace('\r', "\n") } else { text })
 }
@@ -291,6 +295,7 @@ mod tests {
         }
         assert_eq!(text_of(b"\xe9t\xe9".to_vec()), Err("not text"));
         assert_eq!(text_of(b"ab".to_vec()).as_deref(), Ok("ab"));
+        assert_eq!(text_of(b"\xef\xbb\xbfab".to_vec()).as_deref(), Ok("ab"));
         assert_eq!(text_of(b"a\rb\r".to_vec()).as_deref(), Ok("a\nb\n"));
         assert_eq!(text_of(b"a\r\nb".to_vec()).as_deref(), Ok("a\r\nb"));
     }
