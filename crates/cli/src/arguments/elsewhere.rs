@@ -29,7 +29,11 @@ pub fn hide(mut command: Command) -> Command {
             options.iter().fold(command, |command, option| command.mut_arg(option, |arg| arg.hide(true)))
         });
     }
-    command.mut_subcommand("compare", |command| command.about("Compare runs with the first of them"))
+    command.mut_subcommand("compare", |command| {
+        let command = command.about("Compare runs with the first of them");
+        let command = command.mut_arg("out", |arg| arg.help("Also write the comparison to this .html file"));
+        command.mut_arg("force", |arg| arg.help("Overwrite the page"))
+    })
 }
 
 /// The message that refuses what needs Linux, if it was asked for.
@@ -108,7 +112,7 @@ mod tests {
             let help = command.find_subcommand_mut(name).unwrap().render_long_help().to_string();
             for option in options {
                 assert!(
-                    !help.contains(&format!("--{} ", option.replace('_', "-"))),
+                    !help.contains(&format!("--{}", option.replace('_', "-"))),
                     "{name} {option}:\n{help}"
                 );
             }

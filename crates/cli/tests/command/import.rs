@@ -50,8 +50,10 @@ fn plans_are_written_beside_and_nothing_is_overwritten() {
         "{}",
         written.err
     );
-    let show = apportion(folder.path(), &["gateway", "show", "p.toml"]);
-    assert!(show.status == 0 && show.out.contains("200Mbit"), "{}\n{}", show.out, show.err);
+    if cfg!(target_os = "linux") {
+        let show = apportion(folder.path(), &["gateway", "show", "p.toml"]);
+        assert!(show.status == 0 && show.out.contains("200Mbit"), "{}\n{}", show.out, show.err);
+    }
     // One of the two files exists: neither is touched.
     for there in ["p.toml", "p.csv"] {
         std::fs::remove_file(folder.path().join(if there == "p.toml" { "p.csv" } else { "p.toml" })).unwrap();

@@ -8,7 +8,7 @@ use apportion_testing::child::Running;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::common::{apportion, apportion_with_cache};
+use crate::common::{apportion, apportion_with_cache, needs_linux};
 
 const SCENARIO: &str = r#"seed = 3
 stop = "2s"
@@ -154,8 +154,11 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     };
     assert_eq!(
         error(&["run", "gone.toml"]),
-        "error: gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
-         example of `apportion list scenarios`\n"
+        format!(
+            "error: gone.toml: cannot read the scenario: {}; name a TOML file, or an example of `apportion list \
+             scenarios`\n",
+            std::io::Error::from_raw_os_error(2)
+        )
     );
     assert!(error(&["run", "quikstart"]).contains(" (did you mean `quickstart`?); name a TOML file"));
     assert!(error(&["run", "x.toml", "--set", "stop"]).contains("there is no `=`"));
@@ -175,12 +178,11 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     // Options of a run, where none is made.
     for option in ["--backend=kernel", "--seeds=1", "--set=stop=1s", "--retries=0", "--force"] {
         let name = option.split('=').next().unwrap();
-        assert_eq!(
-            error(&["compare", "one", "two", option]),
-            format!(
-                "error: nothing is run when results are compared: leave out {name}, or name a scenario with --parity\n"
-            )
+        let said = error(&["compare", "one", "two", option]);
+        let refusal = format!(
+            "error: nothing is run when results are compared: leave out {name}, or name a scenario with --parity\n"
         );
+        assert!(said == refusal || needs_linux(&said), "{said}");
     }
     std::fs::write(folder.path().join("mine"), "dear").unwrap();
     assert!(error(&["run", "x.toml", "--out", "mine"]).contains("choose another folder with --out DIR"));
@@ -368,6 +370,18 @@ fn the_schema_is_json_and_completions_are_scripts() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(apportion(folder.path(), &["completions", shell]).out.contains("apportion"), "{shell}");
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+#[test]
+fn what_needs_linux_is_refused() {
+    let folder = folder();
+    for arguments in [&["lab", "x.toml"][..], &["gateway", "--help"], &["run", "x.toml", "--watch"]] {
+        let run = apportion(folder.path(), arguments);
+        assert_eq!((run.status, run.err.lines().count()), (2, 1), "{arguments:?}: {}", run.err);
+        assert!(needs_linux(&run.err), "{}", run.err);
+    }
+    assert!(!apportion(folder.path(), &["--help"]).out.contains("gateway "));
 }
 
 #[test]

@@ -35,6 +35,11 @@ fn text(said: Vec<u8>) -> String {
     if cfg!(windows) { said.replace('\\', "/") } else { said }
 }
 
+/// Whether this is another system, where the message says that the command or an option needs Linux.
+pub fn needs_linux(said: &str) -> bool {
+    !cfg!(target_os = "linux") && said.contains(" needs Linux (WSL2 or a virtual machine: ")
+}
+
 /// Number of runs taken from the cache, according to the command.
 pub fn reused(run: &Run) -> u64 {
     let line = run.err.lines().find(|line| line.ends_with("runs are from the cache"));
