@@ -497,6 +497,6 @@ mod tests {
         command.clone().debug_assert();
         let matches =
             |out: &str| command.clone().try_get_matches_from(["apportion", "run", "x", "--out", out]);
-        assert!(matches("a:b").is_err() && matches("a/b").is_ok());
+        assert!(matches("x/a:b").is_err() && matches("a/b").is_ok());
     }
 }

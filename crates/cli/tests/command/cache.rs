@@ -129,10 +129,15 @@ fn a_relative_xdg_cache_home_is_ignored() {
     let place = |xdg: &Path| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command.args(["cache", "show"]).current_dir(folder.path()).env_remove("APPORTION_CACHE_DIR");
-        let output = child::output(command.env("XDG_CACHE_HOME", xdg).env("HOME", home.path()));
+        let output = child::output(
+            command.env("XDG_CACHE_HOME", xdg).envs([("HOME", home.path()), ("LOCALAPPDATA", home.path())]),
+        );
         String::from_utf8(output.stdout).unwrap()
     };
-    let (xdg, home) = (folder.path().join("xdg"), home.path().join(".cache/apportion"));
+    let (xdg, home) = (
+        folder.path().join("xdg"),
+        home.path().join(if cfg!(windows) { "apportion\\cache" } else { ".cache/apportion" }),
+    );
     assert!(place(&xdg).contains(&xdg.join("apportion").display().to_string()), "{}", place(&xdg));
     for relative in ["xdg", "./xdg", ""] {
         let shown = place(Path::new(relative));
@@ -155,7 +160,7 @@ fn it_is_shown_pruned_and_verified() {
     fs::write(&file, "no entry").unwrap();
     let verify = cache(&["verify"]);
     assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);
-    assert!(verify.out.starts_with(&file.display().to_string()), "{}", verify.out);
+    assert!(verify.out.starts_with(&file.display().to_string().replace('\\', "/")), "{}", verify.out);
     assert!(verify.err.starts_with("error: 1 file is damaged; delete them with --delete"), "{}", verify.err);
     assert_eq!(cache(&["verify", "--delete"]).status, 0);
     assert!(show().contains("1 points, 1 files"), "{}", show());

@@ -29,10 +29,10 @@ pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> 
     Run { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// What the command said, with paths as on Unix.
+/// What the command said, with paths as on Unix. JSON and LaTeX have other backslashes.
 fn text(said: Vec<u8>) -> String {
     let said = String::from_utf8(said).unwrap();
-    if cfg!(windows) { said.replace('\\', "/") } else { said }
+    if cfg!(windows) && !said.starts_with(['{', '%']) { said.replace('\\', "/") } else { said }
 }
 
 /// Whether this is another system, where the message says that the command or an option needs Linux.

@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use apportion_scenario::read_text_file;
+
 use super::{LoadError, WriteError, lock};
 
 /// The ending of a hidden folder.
 const PARTIAL: &str = ".partial";
-/// The name of a link to the last run.
+/// The name of a link to the last run; on Windows, where links take a right, of a file with its number.
 const LATEST: &str = "latest";
 
 /// Checks that runs can be written below `dir`, and creates it if needed. Cheap: call it before a long run.
@@ -44,12 +46,10 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
     if is_run(dir) {
         return Ok(dir.to_owned());
     }
-    if let Some(latest) =
-        fs::read_link(dir.join(LATEST)).ok().map(|name| dir.join(name)).filter(|of| is_run(of))
-    {
+    if let Some(latest) = pointed(&dir.join(LATEST)).map(|name| dir.join(name)).filter(|of| is_run(of)) {
         return Ok(latest);
     }
-    // For systems without links, and copies without them.
+    // For copies without it.
     let is_there = |number: &u64| is_run(&dir.join(number.to_string()));
     let last = numbers(dir)
         .and_then(|all| all.into_iter().rev().find(is_there).ok_or_else(|| ErrorKind::NotFound.into()));
@@ -57,8 +57,8 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
         path: dir.to_owned(),
         cause: match error.kind() {
             ErrorKind::NotFound if dir.is_dir() => "it holds no run".to_owned(),
+            _ if dir.is_file() => "it is a file, not the folder of a run".to_owned(),
             ErrorKind::NotFound => "there is no such folder".to_owned(),
-            ErrorKind::NotADirectory => "it is a file, not the folder of a run".to_owned(),
             _ => error.to_string(),
         },
         hint: "name a folder that `apportion run` wrote, such as results/quickstart",
@@ -186,23 +186,25 @@ fn remove_leftovers(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Points the link `latest` to a run. On systems without links, or if something else has that name, there is
-/// none.
-#[cfg(unix)]
+/// Points `latest` to a run, unless something else has that name.
 fn link_latest(parent: &Path, number: u64) {
     let link = parent.join(LATEST);
-    let is_other = fs::symlink_metadata(&link).is_ok_and(|of| !of.is_symlink());
+    let is_other = fs::symlink_metadata(&link).is_ok() && pointed(&link).is_none();
     let partial = parent.join(format!(".{LATEST}-{}{PARTIAL}", std::process::id()));
-    if !is_other
-        && std::os::unix::fs::symlink(number.to_string(), &partial).is_ok()
-        && fs::rename(&partial, &link).is_err()
-    {
+    #[cfg(unix)]
+    let point = |to: String| std::os::unix::fs::symlink(to, &partial);
+    #[cfg(not(unix))]
+    let point = |to: String| fs::write(&partial, to);
+    if !is_other && point(number.to_string()).is_ok() && fs::rename(&partial, &link).is_err() {
         let _ = fs::remove_file(&partial);
     }
 }
 
-#[cfg(not(unix))]
-const fn link_latest(_: &Path, _: u64) {}
+/// Where a link, or a file with a number, points to.
+fn pointed(link: &Path) -> Option<PathBuf> {
+    let number = || read_text_file(link, 20).ok().filter(|text| text.parse::<u64>().is_ok());
+    fs::read_link(link).ok().or_else(|| number().map(PathBuf::from))
+}
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +229,7 @@ mod tests {
         assert!(second.publish(true).unwrap().ends_with("4"));
         // A run that began earlier and ends later keeps its own number; the last to end is the latest.
         assert!(first.publish(true).unwrap().ends_with("3"));
-        assert_eq!(fs::read_link(out.join(LATEST)).unwrap(), Path::new("3"));
+        assert_eq!(pointed(&out.join(LATEST)).unwrap(), Path::new("3"));
         assert!(find(&out).unwrap().ends_with("3"));
     }
 
@@ -243,7 +245,7 @@ mod tests {
         assert!(interrupted().ends_with("1") && find(dir.path()).unwrap().ends_with("1"));
         publish(dir.path());
         assert!(interrupted().ends_with("3") && find(dir.path()).unwrap().ends_with("2"));
-        assert_eq!(fs::read_link(dir.path().join(LATEST)).unwrap(), Path::new("2"));
+        assert_eq!(pointed(&dir.path().join(LATEST)).unwrap(), Path::new("2"));
     }
 
     #[test]
