@@ -27,13 +27,12 @@ const say = (text) => (byId("status").textContent = text);
 const predicting = () => byId("predict").checked;
 const seeds = () => Math.min(100, Math.max(1, Math.round(byId("seeds").valueAsNumber) || 1));
 
-/** The compiled engine out of the page. */
-async function compile() {
-  const binary = atob(byId("engine").textContent);
-  const packed = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at += 1) packed[at] = binary.charCodeAt(at);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return WebAssembly.compile(await new Response(stream).arrayBuffer());
+/** The compiled engine out of the page, where each character has a byte in its lower half. */
+function compile() {
+  const text = byId("engine").textContent;
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return WebAssembly.compile(bytes);
 }
 
 const editor = new ScenarioEditor(byId("toml"), (changes) => {
