@@ -288,8 +288,10 @@ fn every_problem_of_a_scenario_is_in_the_error() {
     let error = Scenario::from_file("gone.toml").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
-         example of `apportion list scenarios`"
+        format!(
+            "gone.toml: cannot read the scenario: {}; name a TOML file, or an example of `apportion list scenarios`",
+            std::io::Error::from_raw_os_error(2)
+        )
     );
     let error = Scenario::from_file("quikstart").unwrap_err().to_string();
     assert!(error.contains("(os error 2) (did you mean `quickstart`?); name a TOML file"), "{error}");
