@@ -29,11 +29,11 @@ mod key;
 mod tests;
 
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use apportion_report::store::FileSystem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -90,6 +90,7 @@ pub struct Cache {
     folder: PathBuf,
     /// The name of this process's files.
     name: String,
+    on: FileSystem,
 }
 
 impl Cache {
@@ -97,13 +98,20 @@ impl Cache {
     /// their series.
     pub const MOST: u64 = 2 << 30;
 
-    /// Returns the cache in this folder, which is created on the first write.
+    /// Returns the cache in this folder, which is created on the first write. Absent in the browser, which has no
+    /// files.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
+        use std::hash::{BuildHasher as _, RandomState};
         // Different for each process, including processes on other hosts and later processes with the same
         // number.
         let random = RandomState::new().hash_one(std::process::id());
-        Self { folder: folder.into(), name: format!("{}-{random:016x}.{ENDING}", std::process::id()) }
+        Self {
+            folder: folder.into(),
+            name: format!("{}-{random:016x}.{ENDING}", std::process::id()),
+            on: FileSystem,
+        }
     }
 
     /// Returns the default folder: `APPORTION_CACHE_DIR`, or else `apportion` in `XDG_CACHE_HOME` or in
@@ -122,6 +130,11 @@ impl Cache {
         )
     }
 
+    /// The file system that it is on: nothing follows a call where there is none.
+    pub(super) const fn on(&self) -> FileSystem {
+        self.on
+    }
+
     /// Returns the folder of the cache.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -130,6 +143,7 @@ impl Cache {
 
     /// Calls `each` with every readable entry of `key`. Unreadable entries are treated as absent.
     pub fn read<T: DeserializeOwned>(&self, key: &Key, mut each: impl FnMut(T)) {
+        self.on();
         let files = self.files_of(key).unwrap_or_default();
         for path in files {
             // Opening a pipe would wait for its writer.
@@ -144,6 +158,7 @@ impl Cache {
     /// # Errors
     /// If the entry cannot be written.
     pub fn append<T: Serialize>(&self, key: &Key, entry: &T) -> Result<(), CacheError> {
+        self.on();
         let frame = Frame::of(&[entry]).map_err(|cause| CacheError { path: self.own_file(key), cause })?;
         self.append_frame(key, &frame)
     }
@@ -153,6 +168,7 @@ impl Cache {
     /// # Errors
     /// If the entries cannot be written.
     pub fn append_frame(&self, key: &Key, frame: &Frame) -> Result<(), CacheError> {
+        self.on();
         let path = self.own_file(key);
         let write = || {
             let folder = self.folder_of(key);
@@ -170,6 +186,7 @@ impl Cache {
     /// # Errors
     /// If the joined file cannot be written. The previous file then stays.
     pub fn compact(&self, key: &Key) -> Result<(), CacheError> {
+        self.on();
         let path = self.own_file(key);
         let Ok(file) = File::open(&path) else { return Ok(()) };
         let joined = path.with_extension("partial");

@@ -96,7 +96,8 @@ pub fn replicate_with<T: Send>(
     let ended = |(index, job)| Ok(each(index, run(job, cancel)?));
     // More threads than jobs would have no work.
     let threads = if threads == 0 { 0 } else { threads.min(jobs.len()).max(1) };
-    if threads == 1 {
+    // A browser gives WebAssembly one thread.
+    if threads == 1 || cfg!(target_family = "wasm") {
         return jobs.iter().enumerate().map(ended).collect();
     }
     let pool = rayon::ThreadPoolBuilder::new()

@@ -48,6 +48,7 @@ impl Cache {
     /// # Errors
     /// If the folder cannot be read, or a file cannot be deleted.
     pub fn prune(&self, bytes: u64) -> Result<Usage, CacheError> {
+        self.on();
         let mut files = self.all()?;
         files.sort_by(|a, b| (b.used, &b.path).cmp(&(a.used, &a.path)));
         let mut total: u64 = files.iter().map(|file| file.bytes).sum();

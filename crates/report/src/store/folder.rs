@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_scenario::read_text_file;
 
+use super::file_system::{FileSystem, file_system};
 use super::{LoadError, WriteError, lock};
 
 /// The ending of a hidden folder.
@@ -92,6 +93,7 @@ pub(super) struct Staging {
     lock: Option<File>,
     /// Whether it was published; then another writer may have a hidden folder of this number.
     is_published: bool,
+    on: FileSystem,
 }
 
 impl Staging {
@@ -99,6 +101,7 @@ impl Staging {
     pub(super) fn create(parent: &Path) -> Result<Self, WriteError> {
         check(parent)?;
         let fail = |error: io::Error| WriteError::io(parent, &error);
+        let on = file_system().map_err(fail)?;
         // One writer at a time: it must not remove the folder of another writer, which exists but is not
         // locked yet, as a leftover. If folders cannot be locked, no folder counts as a leftover. On Windows no
         // folder exists before its lock.
@@ -111,13 +114,19 @@ impl Staging {
             let path = hidden(parent, number);
             match lock::create(&path) {
                 Ok(lock) => {
-                    return Ok(Self { parent: parent.to_owned(), number, lock, is_published: false });
+                    let parent = parent.to_owned();
+                    return Ok(Self { parent, number, lock, is_published: false, on });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
                 Err(error) => return Err(WriteError::io(parent, &error)),
             }
         }
         Err(fail(io::Error::other("there are too many runs in it")))
+    }
+
+    /// The file system that it is on: nothing follows a call where there is none.
+    pub(super) const fn on(&self) -> FileSystem {
+        self.on
     }
 
     /// The given folder.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `file_name` | a name as the name of a file |
 //! | `folder` | the folder of a run, which appears as a whole |
+//! | [`FileSystem`] | whether the system has files |
 //! | `head` | `run.json` |
 //! | `lock` | whether the writer of a hidden folder lives |
 //! | `parquet` | a table as a file, written and read row by row |
@@ -18,6 +19,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 mod file_name;
+mod file_system;
 mod folder;
 mod head;
 mod lock;
@@ -26,12 +28,13 @@ mod read;
 mod write;
 
 pub use file_name::file_name;
+pub use file_system::FileSystem;
 pub use folder::{check, find};
 pub use head::Provenance;
 pub(crate) use read::StoredPoint;
 pub(crate) use read::series;
 pub use read::{ExportError, StoredRun, TABLES, export, load, read};
-pub use write::{Contents, Folder, Writer, write};
+pub use write::{Contents, Folder, Writer, csv, write};
 
 /// Why results could not be written: where, why, and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::WriteError;
+use super::file_system::file_system;
 use super::folder::Staging;
 use super::head::{Head, Provenance};
 use super::parquet::TableWriter;
@@ -55,6 +56,7 @@ impl Writer {
     /// # Errors
     /// As [`check`](super::check), and if a file cannot be written.
     pub fn create(out: &Path, contents: Contents) -> Result<Self, WriteError> {
+        file_system().map_err(|error| WriteError::io(out, &error))?;
         let mut writer = Self { staging: Staging::create(out)?, contents, tables: Vec::new() };
         writer.open::<FlowRow>(contents.csv)?;
         writer.open::<LinkRow>(contents.csv)?;
@@ -85,6 +87,7 @@ impl Writer {
     /// # Errors
     /// If a table cannot be written.
     pub fn add(&mut self, rows: &ReplicationRows) -> Result<(), WriteError> {
+        self.staging.on();
         self.extend(&rows.flows)?;
         self.extend(&rows.links)?;
         self.extend(&rows.completions)?;
@@ -106,6 +109,7 @@ impl Writer {
     /// # Errors
     /// If a file cannot be written; there is no folder then.
     pub fn finish(mut self, run: &RunResults, made: &Provenance) -> Result<PathBuf, WriteError> {
+        self.staging.on();
         run.points.iter().try_for_each(|point| self.extend(&point.phase_sensitivity))?;
         let mut tables = BTreeMap::new();
         for table in std::mem::take(&mut self.tables) {
@@ -292,6 +296,19 @@ pub(super) fn csv_writer<R: Row, W: Write>(out: W) -> io::Result<csv::Writer<W>>
     let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
     csv.write_record(R::COLUMNS.iter().map(|column| column.name)).map_err(cause)?;
     Ok(csv)
+}
+
+/// These rows as CSV, with a header, as the folder of a run has them.
+pub fn csv<R: Row>(rows: impl Iterator<Item = R>) -> String {
+    let write = || {
+        let mut csv = csv_writer::<R, _>(Vec::new())?;
+        for row in rows {
+            csv.serialize(row).map_err(cause)?;
+        }
+        csv.into_inner().map_err(csv::IntoInnerError::into_error)
+    };
+    // Memory takes all that is written.
+    write().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 /// The I/O error inside a CSV error: its kind selects the advice.
