@@ -180,6 +180,12 @@ impl Results {
         R::of(&self.record)
     }
 
+    /// Returns one of these tables as CSV, with a header, as the files of a [folder](Self::write) have it.
+    #[must_use]
+    pub fn csv<R: Table>(&self) -> String {
+        apportion_report::store::csv(self.table::<R>())
+    }
+
     /// Returns the metrics of each point, with a sample for each replication: throughput, Jain's index,
     /// delays, utilisation, drops and others, in total and by group or link.
     #[must_use]
