@@ -8,6 +8,7 @@ TARGET is the directory of Cargo's output: it has the program, and after `cargo 
 page that shows the file; a link to a folder leads to its README, or to a list of its files; a link to the stored league leads to its page.
 """
 
+import base64
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,14 +36,53 @@ PICTURE = re.compile(r"!\[[^]]*\]\(docs/quickstart\.png\)")
 # What `apportion league` measured, and the page of it.
 LEAGUE = Path("docs/league.jsonl")
 LEAGUE_PAGE = LEAGUE.with_name("league-table.html")
+# What `playground/build` makes of its template.
+PLAYGROUND = Path("playground/template.html")
+PLAYGROUND_PAGE = Path("playground.html")
+BLOCK = re.compile(r"^( *)```toml( predict)?\n(.*?)^\1```\n", re.MULTILINE | re.DOTALL)
+
+
+class Playground:
+    """The playground, if it was built, and links that open scenarios in it."""
+
+    def __init__(self, root: Path, built: Path) -> None:
+        page = built / "playground/index.html"
+        self.is_built = page.is_file()
+        self.scenarios = set()
+        if self.is_built:
+            shutil.copyfile(page, PAGES / PLAYGROUND_PAGE)
+            # Those that its engine accepts, and the examples.
+            listed = json.loads((root / "playground/scenarios.json").read_text())
+            self.scenarios = {entry["text"] for entry in listed} | {file.read_text() for file in (root / "scenarios").glob("*.toml")}
+
+    def button(self, page: Path, text: str, predict: bool = False) -> str:
+        """A link that opens a scenario; nothing for a text that is none."""
+        if text not in self.scenarios:
+            return ""
+        deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+        packed = base64.urlsafe_b64encode(deflate.compress(text.encode()) + deflate.flush()).decode().rstrip("=")
+        link = os.path.relpath(PLAYGROUND_PAGE, page.parent) + "#s=" + packed + ("&predict=1" if predict else "")
+        return f"[Open in the playground]({link}){{: .playground }}\n"
+
+    def with_buttons(self, page: Path, text: str) -> str:
+        """The page with a link below each complete scenario; `predict` after the language hides the result at first."""
+
+        def linked(block: re.Match[str]) -> str:
+            indent, predict, scenario = block.groups()
+            plain = f"{indent}```toml\n{scenario}{indent}```\n"
+            button = self.button(page, scenario, bool(predict)) if not indent else ""
+            return plain + (f"\n{button}" if button else "")
+
+        return BLOCK.sub(linked, text)
 
 
 class Repository:
     """The files of the repository, and the pages that show them."""
 
-    def __init__(self, root: Path, program: Path) -> None:
+    def __init__(self, root: Path, built: Path) -> None:
         self.root = root
-        self.program = program
+        self.program = built / "debug" / "apportion"
+        self.playground = Playground(root, built)
         listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True)
         self.files = {Path(line) for line in listed.stdout.splitlines()}
         self.folders = {folder for file in self.files for folder in file.parents}
@@ -56,7 +97,7 @@ class Repository:
                 return link[0]
             return self.page_of(Path(os.path.normpath(path.parent / place)), place, path) + anchor
 
-        write(path, LINK.sub(target, with_reading_time(indented(text))))
+        write(path, self.playground.with_buttons(path, LINK.sub(target, with_reading_time(indented(text)))))
 
     def page_of(self, file: Path, link: str, page: Path) -> str:
         """The link from `page` to the page that shows a file or folder, which is written if it is not there."""
@@ -74,6 +115,8 @@ class Repository:
         elif file == LEAGUE:
             self.write_league()
             return os.path.relpath(LEAGUE_PAGE, page.parent)
+        elif file == PLAYGROUND and self.playground.is_built:
+            return os.path.relpath(PLAYGROUND_PAGE, page.parent)
         elif file.suffix in (".png", ".svg"):
             copy = PAGES / file
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +157,8 @@ class Repository:
         """A page that shows a file."""
         text = (self.root / file).read_text()
         language = LANGUAGES.get(file.suffix, "bash" if text.startswith("#!") else "text")
-        write(page, f"# {file}\n\n~~~~~~ {{.{language}}}\n{text}\n~~~~~~\n")
+        button = self.playground.button(page, text) if language == "toml" else ""
+        write(page, f"# {file}\n\n{button}\n~~~~~~ {{.{language}}}\n{text}\n~~~~~~\n")
 
 
 def write(page: Path, text: str) -> None:
@@ -274,9 +318,9 @@ def write_versions(repository: Repository) -> None:
 
 def main() -> None:
     root, built = Path(sys.argv[1]), Path(sys.argv[2])
-    program = built / "debug" / "apportion"
-    repository = Repository(root, program)
     (PAGES / CATALOGUE).mkdir(parents=True)
+    repository = Repository(root, built)
+    program = repository.program
     with tempfile.TemporaryDirectory() as runs:
         figures = Figures(root, program, Path(runs), PAGES / CATALOGUE)
         write_catalogue(repository, figures)
