@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`request`] | requests and answers |
 //! | [`knobs`] | the values of a scenario that sliders change |
+//! | `host` | the functions that the page provides |
 //! | `own_policy` | the buffer policy that the reader writes |
 //! | `exports` | the functions above |
 
