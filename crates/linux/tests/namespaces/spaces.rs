@@ -50,6 +50,9 @@ pub fn settings_belong_to_one_namespace() {
     enter();
     let there = Namespace::create().unwrap();
     let read = || sysctl("net/ipv4/ip_forward").unwrap();
+    // New namespaces have the setting of the machine, which programs for containers turn on.
+    set_sysctl("net/ipv4/ip_forward", "0").unwrap();
+    there.run(|| set_sysctl("net/ipv4/ip_forward", "0").unwrap()).unwrap();
     assert_eq!((read(), there.run(read).unwrap()), ("0".into(), "0".into()));
     there.run(|| set_sysctl("net/ipv4/ip_forward", "1").unwrap()).unwrap();
     assert_eq!((read(), there.run(read).unwrap()), ("0".into(), "1".into()));
