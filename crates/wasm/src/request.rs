@@ -81,7 +81,6 @@ struct Checked {
     ok: bool,
     title: String,
     points: Vec<String>,
-    links: Vec<String>,
     flows: Vec<String>,
     /// Transmissions of packets, writes of sources and samples over all points, of one replication each.
     hops: f64,
@@ -196,14 +195,13 @@ impl Checked {
     fn of(catalog: &Catalog, text: &Text) -> Result<Self, Refused> {
         let scenario = text.load(catalog)?;
         let estimate = Run::new(&scenario).jobs(1).simulations().estimate();
-        let names =
-            |of: fn(&apportion::Point) -> Vec<String>| scenario.points().first().map(of).unwrap_or_default();
+        let first = scenario.points().first();
+        let flows = first.into_iter().flat_map(|point| &point.scenario.flows);
         Ok(Self {
             ok: true,
             title: scenario.title().to_owned(),
             points: scenario.points().iter().map(|point| point.label.clone()).collect(),
-            links: names(|point| point.scenario.links.iter().map(|link| link.name.clone()).collect()),
-            flows: names(|point| point.scenario.flows.iter().map(|flow| flow.name.clone()).collect()),
+            flows: flows.map(|flow| flow.name.clone()).collect(),
             hops: estimate.hops + estimate.writes + estimate.samples,
             bytes: estimate.memory,
             knobs: knobs(catalog, &text.text),

@@ -43,7 +43,7 @@ pub fn refusal(matches: &ArgMatches) -> Option<String> {
     let is_asked = |option: &&str| {
         let word = given.get_raw(option).and_then(|mut words| words.next());
         given.value_source(option) == Some(ValueSource::CommandLine)
-            && word.is_none_or(|word| word != "simulator")
+            && (*option != "world" || word.is_none_or(|word| word != "simulator"))
     };
     let options = OPTIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, options)| *options);
     let option = options
@@ -83,6 +83,7 @@ mod tests {
             ("apportion run quickstart --watch", "run --watch"),
             ("apportion run quickstart --watch 127.0.0.1:0", "run --watch"),
             ("apportion compare --parity quickstart", "compare --parity"),
+            ("apportion compare --parity simulator", "compare --parity"),
             ("apportion compare 1 2 --backend kernel", "compare --backend"),
             ("apportion reproduce pps --world lab", "reproduce --world"),
             ("apportion reproduce pps --allow-late", "reproduce --allow-late"),

@@ -41,12 +41,16 @@ pub(super) fn take(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt as _;
     /// `FILE_FLAG_DELETE_ON_CLOSE` of `CreateFileW`.
     const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+    /// `ERROR_ACCESS_DENIED`: its process has ended, and another program, such as a scanner, still has it open.
+    const ACCESS_DENIED: i32 = 5;
     /// `ERROR_SHARING_VIOLATION`: another process has it open.
     const SHARING_VIOLATION: i32 = 32;
     let mut options = File::options();
     options.write(true).create(true).share_mode(0).custom_flags(DELETE_ON_CLOSE);
-    options.open(path.with_extension("lock")).map_err(|error| match error.raw_os_error() {
+    let lock = path.with_extension("lock");
+    options.open(&lock).map_err(|error| match error.raw_os_error() {
         Some(SHARING_VIOLATION) => io::ErrorKind::AlreadyExists.into(),
+        Some(ACCESS_DENIED) if lock.exists() => io::ErrorKind::AlreadyExists.into(),
         _ => error,
     })
 }
