@@ -48,7 +48,7 @@ const report = new Report(byId("report"));
 const prediction = new Prediction(byId("prediction"), () => draw());
 let knobs = new Knobs(byId("sliders"), {}, (changes) => editor.replace(changes));
 let session;
-let foreign; // the policy of a link, until the reader agrees to run it
+let foreign = false; // whether the policy came with a link, until the reader agrees to run it
 
 /** What the session tells, shown. */
 const view = {
@@ -56,9 +56,8 @@ const view = {
   seeds,
   javascript: () => (/["']own["']/.test(editor.text) ? policy.state.doc.toString() : undefined),
   doubt: () =>
-    foreign !== undefined && view.javascript() === foreign
-      ? "This link has a policy in JavaScript, which runs without a network."
-      : undefined,
+    foreign && view.javascript() !== undefined ? "This link has a policy in JavaScript, which runs without a network." : undefined,
+  agreed: () => (foreign = false),
 
   checked(answer, text) {
     editor.mark([]);
@@ -86,10 +85,7 @@ const view = {
   },
 
   ask(text, go) {
-    question(text, () => {
-      foreign = undefined;
-      go();
-    });
+    question(text, go);
     busy(false);
     say("Not run yet.");
   },
@@ -192,8 +188,11 @@ async function open({ text, damage, ...settings }) {
   expected = parsed(settings.answer);
   pair = settings.a || settings.b ? settings : undefined;
   asked = undefined;
-  foreign = settings.javascript;
-  if (foreign) policy.dispatch({ changes: { from: 0, to: policy.state.doc.length, insert: foreign } });
+  question(); // One that is open is not about this policy.
+  if (settings.javascript) {
+    foreign = true;
+    policy.dispatch({ changes: { from: 0, to: policy.state.doc.length, insert: settings.javascript } });
+  }
   editor.text = text;
   await session.update();
   if (damage) message([{ message: damage }]);

@@ -16,9 +16,9 @@ const MOST_MEMORY = 900e6;
 /**
  * The scenario's way from text to result.
  *
- * `view` has `text()`, `seeds()`, `javascript()` (the reader's policy, if the scenario uses it) and `doubt()` (why a run must be
- * asked for, if it must). It is told by `invalid(problems)`, `checked(answer, text)`, `ask(question, go)`, `running()`,
- * `progress(part)`, `result(result, about)`, `failed(message)` and `cancelled()`.
+ * `view` has `text()`, `seeds()`, `javascript()` (the policy, if the scenario uses it) and `doubt()` (why it must not run unasked,
+ * until `agreed()`). It is told by `invalid(problems)`, `checked(answer, text)`, `ask(question, go)`, `running()`, `progress(part)`,
+ * `result(result, about)`, `failed(message)` and `cancelled()`.
  */
 export class Session {
   #checker;
@@ -83,6 +83,14 @@ export class Session {
     this.#view.invalid(problems.map((each) => (typeof each === "string" ? { message: each } : each)));
   }
 
+  #ask(question, agree) {
+    this.cancel();
+    this.#view.ask(question, () => {
+      agree();
+      this.#run();
+    });
+  }
+
   async #run() {
     const { text, hops, bytes } = this.#checked;
     const seeds = this.#view.seeds();
@@ -92,14 +100,14 @@ export class Session {
       this.#stop(`${need} Shorten \`stop\`, use fewer flows or points, or run it with the command.`);
       return;
     }
-    const question = this.#view.doubt() ?? (estimate > LONG ? long(estimate, hops * seeds) : undefined);
+    const doubt = this.#view.doubt();
+    if (doubt) {
+      this.#ask(doubt, () => this.#view.agreed());
+      return;
+    }
     const wish = `${seeds} ${this.#view.javascript() ?? ""} ${text}`;
-    if (question && this.#agreed !== wish) {
-      this.cancel();
-      this.#view.ask(question, () => {
-        this.#agreed = wish;
-        this.#run();
-      });
+    if (estimate > LONG && this.#agreed !== wish) {
+      this.#ask(long(estimate, hops * seeds), () => (this.#agreed = wish));
       return;
     }
     if (this.#runner.busy && this.#expected <= SHORT) {

@@ -26,6 +26,19 @@ source = { kind = "cbr", rate = "3Mbit" }
 `;
 const small = (settings = {}) => encode({ text: SMALL, ...settings });
 
+const OWN = SMALL.replace('"fifo"', '"own"');
+const DOUBT = "This link has a policy in JavaScript";
+const accept = (comment = "") => `function admit() { ${comment}\n return "accept"; }`;
+const results = (page) => page.evaluate(() => performance.getEntriesByName("result").length);
+const agree = (page) => page.getByRole("button", { name: "Run it" }).click();
+/** Follows a link in the open page. */
+const follow = (page, fragment) => page.evaluate((hash) => (location.hash = hash), fragment);
+const writePolicy = async (page, text) => {
+  await page.locator("#code .cm-content").focus();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+};
+
 before(launch);
 after(close);
 
@@ -169,11 +182,7 @@ test("keys and values are completed", async () =>
 
 test("a policy in JavaScript decides, and its errors are said", async () =>
   withPage({ fragment: await small() }, async (page) => {
-    const code = async (text) => {
-      await page.locator("#code .cm-content").focus();
-      await page.keyboard.press("ControlOrMeta+a");
-      await page.keyboard.insertText(text);
-    };
+    const code = (text) => writePolicy(page, text);
     await page.getByRole("tab", { name: "Own policy" }).click();
     await result(page, () => page.getByRole("button", { name: "Compare with it" }).click());
     await picture(page, "policy");
@@ -191,12 +200,61 @@ test("a policy in JavaScript decides, and its errors are said", async () =>
   }));
 
 test("a policy of a link runs only when the reader agrees", async () => {
-  const text = SMALL.replace('"fifo"', '"own"');
-  const fragment = await encode({ text, javascript: 'function admit() { return "accept"; }' });
+  await withPage({ fragment: await encode({ text: OWN, javascript: accept() }), wait: false }, async (page) => {
+    await page.getByText(DOUBT).waitFor();
+    assert.equal(await results(page), 0);
+    await result(page, () => agree(page));
+  });
+});
+
+for (const [name, end] of [
+  ["CR", "\r"],
+  ["CRLF", "\r\n"],
+]) {
+  test(`a policy of a link with ${name} asks as well`, async () => {
+    const fragment = await encode({ text: OWN, javascript: accept().replaceAll("\n", end) });
+    await withPage({ fragment, wait: false }, async (page) => {
+      await page.getByText(DOUBT).waitFor();
+      assert.equal(await results(page), 0);
+    });
+  });
+}
+
+test("a policy of a link asks after another scenario was opened and it was edited", async () => {
+  const fragment = await encode({ text: SMALL, javascript: accept() });
+  await withPage({ fragment }, async (page) => {
+    await page.evaluate(() => performance.clearMarks("result"));
+    await follow(page, await encode({ text: OWN }));
+    await page.getByText(DOUBT).waitFor();
+    await page.getByRole("tab", { name: "Own policy" }).click();
+    await page.locator("#code .cm-content").focus();
+    await page.keyboard.press("ControlOrMeta+End");
+    await page.keyboard.type(" ");
+    await page.waitForTimeout(500);
+    assert.equal(await page.getByText(DOUBT).isVisible(), true);
+    assert.equal(await results(page), 0);
+    await result(page, () => agree(page));
+    await page.evaluate(() => performance.clearMarks("result"));
+    await follow(page, await encode({ text: OWN, javascript: accept("// another") }));
+    await page.getByText(DOUBT).waitFor();
+    assert.equal(await results(page), 0);
+  });
+});
+
+test("a long run and a policy of a link are two questions", async () => {
+  const long = (text) => text.replace('"6s"', '"20000s"').replace("4Mbit", "40Mbit");
+  const fragment = await encode({ text: long(SMALL), javascript: accept() });
   await withPage({ fragment, wait: false }, async (page) => {
-    await page.getByText("This link has a policy in JavaScript").waitFor();
-    assert.equal(await page.evaluate(() => performance.getEntriesByName("result").length), 0);
-    await result(page, () => page.getByRole("button", { name: "Run it" }).click());
+    await page.getByText("This run takes about").waitFor();
+    await agree(page);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await type(page, long(OWN));
+    await page.getByText(DOUBT).waitFor();
+    await agree(page);
+    await page.getByText("This run takes about").waitFor();
+    await type(page, OWN.replace("pairs", "pears"));
+    await page.getByRole("button", { name: "Line 7" }).waitFor();
+    assert.equal(await page.locator("#status").textContent(), "The scenario has an error.");
   });
 });
 
