@@ -77,14 +77,20 @@ export class Session {
     this.#runner.cancel();
   }
 
+  /** Cancels, and what follows is said in place of it. */
+  #drop() {
+    this.#runs += 1;
+    this.cancel();
+  }
+
   #stop(...problems) {
     this.#checked = undefined;
-    this.cancel();
+    this.#drop();
     this.#view.invalid(problems.map((each) => (typeof each === "string" ? { message: each } : each)));
   }
 
   #ask(question, agree) {
-    this.cancel();
+    this.#drop();
     this.#view.ask(question, () => {
       agree();
       this.#run();

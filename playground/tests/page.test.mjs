@@ -120,6 +120,12 @@ test("a long run asks first and can be cancelled", async () =>
     await page.waitForFunction(() => document.querySelector("#progress").value > 0);
     await page.getByRole("button", { name: "Cancel" }).click();
     assert.equal(await page.locator("#status").textContent(), "Cancelled.");
+    await type(page, SMALL.replace('"6s"', '"20001s"').replace("4Mbit", "40Mbit"));
+    await agree(page);
+    await page.waitForFunction(() => document.querySelector("#progress").value > 0);
+    await type(page, SMALL.replace("pairs", "pears"));
+    await page.getByRole("button", { name: "Line 7" }).waitFor();
+    assert.equal(await page.locator("#status").textContent(), "The scenario has an error.");
     await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
   }));
 
