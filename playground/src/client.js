@@ -3,15 +3,15 @@
 /** Bytes of memory from which a trap counts as lack of memory: the engine stops at 1 GiB. */
 const NEARLY_FULL = 900 << 20;
 
-/** Why a request has no answer; `restarted` if the engine stopped and a new worker took its place. */
+/** Why a request has no answer. */
 export class Failure extends Error {
-  constructor(message, { cancelled = false, restarted = false } = {}) {
+  constructor(message, { cancelled = false } = {}) {
     super(message);
-    Object.assign(this, { cancelled, restarted });
+    this.cancelled = cancelled;
   }
 }
 
-/** A worker with the compiled module, replaced by a new one after a cancelled request or a trap. */
+/** A worker with the compiled module. After a cancelled request or a failure, the next request starts a new one. */
 export class Engine {
   #module;
   #address;
@@ -32,6 +32,7 @@ export class Engine {
   /** The answer to a request; one in work is cancelled. */
   request(message, progress = () => {}) {
     this.cancel();
+    if (!this.#worker) this.#start();
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject, progress };
       this.#worker.postMessage(message);
@@ -64,9 +65,9 @@ export class Engine {
 
   #fail(failure) {
     this.#worker.terminate();
+    this.#worker = undefined;
     const pending = this.#pending;
     this.#pending = undefined;
-    this.#start();
     pending?.reject(failure);
   }
 }
@@ -76,7 +77,6 @@ function explain(message, trap, bytes) {
   return bytes >= NEARLY_FULL
     ? new Failure(
         "The run needs more memory than a page has (1 GB). Shorten `stop`, use fewer flows or points, or run it with the command.",
-        { restarted: true },
       )
-    : new Failure(`The engine stopped (${message}) and was restarted. Please report the scenario: this is a bug.`, { restarted: true });
+    : new Failure(`The engine stopped (${message}) and was restarted. Please report the scenario: this is a bug.`);
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { Engine } from "../src/client.js";
 import { decode, encode } from "../src/fragment.js";
 import { format, parse, steps } from "../src/quantity.js";
 import { scan } from "../src/scan.js";
@@ -49,6 +50,25 @@ test("steps ascend and hold the value itself", () => {
     assert.ok(found.includes(value), `${family} ${value}`);
     assert.ok(found.length > 10 && found.every((each, index) => index === 0 || each > found[index - 1]), `${family} ${found}`);
   }
+});
+
+test("a worker that cannot start fails its request, and is not started again before the next", async (context) => {
+  let started = 0;
+  globalThis.Worker = class {
+    constructor() {
+      started += 1;
+      setTimeout(() => this.onerror({ message: "no worker" }));
+    }
+    postMessage() {}
+    terminate() {}
+  };
+  context.after(() => delete globalThis.Worker);
+  const engine = new Engine();
+  await assert.rejects(engine.request({}), /no worker/);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(started, 1);
+  await assert.rejects(engine.request({}), /no worker/);
+  assert.equal(started, 2);
 });
 
 test("byte offsets become positions", () => {
