@@ -20,6 +20,9 @@ function admit({ flow, packets, random, state }) {
 }
 `;
 
+/** What was thrown, which in a policy may be anything. */
+export const explained = (error) => String(error?.message ?? error);
+
 /**
  * Imports `policy` and `admit` of the engine, from the text of a policy.
  *
@@ -29,15 +32,17 @@ export function load(text) {
   const links = [];
   let decide;
   const define = () => {
-    const address = URL.createObjectURL(new Blob([`${text}\n;self.admit = admit;`]));
+    // In a function, so that the worker can load another text with the same names.
+    const script = `self.policy = (() => {\n${text}\n;return admit;\n})();`;
+    const address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
     try {
       importScripts(address);
     } catch (error) {
-      throw new Error(`The policy is not right: ${error.message}`);
+      throw new Error(`The policy is not right: ${explained(error)}`);
     } finally {
       URL.revokeObjectURL(address);
     }
-    return self.admit;
+    return self.policy;
   };
   return {
     policy(rate) {

@@ -1,6 +1,6 @@
 // The worker: one request at a time. After a failure the page replaces it, since the engine's memory may be torn.
 import { start } from "./engine.js";
-import { load } from "./policy.js";
+import { explained, load } from "./policy.js";
 
 let engine;
 let own;
@@ -22,6 +22,6 @@ self.onmessage = async ({ data: { module, javascript, ...message } }) => {
     own = load(javascript ?? "");
     self.postMessage({ answer: request(message) });
   } catch (error) {
-    self.postMessage({ failure: String(error.message ?? error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
+    self.postMessage({ failure: explained(error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
   }
 };

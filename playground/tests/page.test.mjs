@@ -200,9 +200,22 @@ test("a policy in JavaScript decides, and its errors are said", async () =>
     await page.getByText('`admit` returned "perhaps"').waitFor();
     await code("function admit( {");
     await page.getByText("The policy is not right").waitFor();
+    await code("function admit() { throw null; }");
+    await page.locator("#message", { hasText: "null" }).waitFor();
     await code("function admit() { for (;;) ; }");
     await page.waitForFunction(() => !document.querySelector("#cancel").disabled);
     await result(page, () => code('function admit() { return "accept"; }'));
+  }));
+
+test("a policy with names at its top runs again after a change", async () =>
+  withPage({ fragment: await encode({ text: OWN }), wait: false }, async (page) => {
+    await page.getByRole("tab", { name: "Own policy" }).click();
+    for (const verdict of ["accept", "drop", "accept"]) {
+      await result(page, () => writePolicy(page, `const verdict = "${verdict}";\nclass A {}\nlet admit = () => verdict;`));
+      assert.equal((await shares(page))["Result udp"] > 1, verdict === "accept");
+    }
+    await writePolicy(page, "const nothing = 1;");
+    await page.getByText("admit is not defined").waitFor();
   }));
 
 test("a policy of a link runs only when the reader agrees", async () => {
