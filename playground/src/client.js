@@ -16,6 +16,7 @@ export class Engine {
   #module;
   #address;
   #worker;
+  #own = false; // whether the worker has loaded a policy
   #pending;
 
   constructor(module, address) {
@@ -32,7 +33,10 @@ export class Engine {
   /** The answer to a request; one in work is cancelled. */
   request(message, progress = () => {}) {
     this.cancel();
+    const own = message.javascript !== undefined;
+    if (this.#own && !own) this.#end(); // A policy may change what it finds in its worker.
     if (!this.#worker) this.#start();
+    this.#own = own;
     return new Promise((resolve, reject) => {
       this.#pending = { resolve, reject, progress };
       this.#worker.postMessage(message);
@@ -53,6 +57,11 @@ export class Engine {
     worker.postMessage({ module: this.#module });
   }
 
+  #end() {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
   #receive({ answer, part, failure, trap, bytes }) {
     if (failure !== undefined) this.#fail(explain(failure, trap, bytes));
     else if (answer === undefined) this.#pending?.progress(part);
@@ -64,8 +73,7 @@ export class Engine {
   }
 
   #fail(failure) {
-    this.#worker.terminate();
-    this.#worker = undefined;
+    this.#end();
     const pending = this.#pending;
     this.#pending = undefined;
     pending?.reject(failure);

@@ -18,7 +18,7 @@ import { absentTcp, positions } from "./text.js";
 /** The scenario of a page that is opened without one. */
 const FIRST = "quickstart";
 
-let result; // the newest result, `{ text, html, shares, tables, ... }`
+let result; // the newest result, `{ text, own, html, shares, tables, ... }`; `own` if it was made with a policy
 let asked; // the text for which a prediction was asked
 let expected; // the values of the link
 let pair; // disciplines A and B of the link, until they are set
@@ -98,8 +98,8 @@ const view = {
 
   progress: (part) => (byId("progress").value = part),
 
-  result(found, { text, took, last }) {
-    result = { ...found, text };
+  result(found, { text, took, own, last }) {
+    result = { ...found, text, own };
     busy(false);
     if (text === editor.text) byId("result").classList.remove("stale");
     say(`Simulated in ${took.toFixed(took < 10 ? 1 : 0)} s.`);
@@ -150,7 +150,7 @@ function draw(withReport = true) {
   const sets = predicting() ? [{ name: "predicted", of: prediction.of }] : [];
   if (predicting() && expected) sets.push({ name: "expected", of: (point, group) => expected[point]?.[group] });
   strip(byId("strip"), byPoint(result.shares), sets);
-  if (withReport) report.show(result.html);
+  if (withReport) report.show(result.html, result.own);
 }
 
 /** The state of the page as a link holds it. */
@@ -242,7 +242,7 @@ function wire(catalog) {
     byId("files").replaceChildren(
       h("h2", {}, "Save"),
       ...found.map(({ label, save }) => h("button", { click: () => (save(), close()) }, label)),
-      h("p", { class: "note" }, "Each figure of the report has buttons that save it as SVG or CSV."),
+      h("p", { class: "note" }, `Each figure of the ${result?.own ? "saved " : ""}report has buttons that save it as SVG or CSV.`),
       h("button", { click: close }, "Close"),
     );
     byId("files").showModal();

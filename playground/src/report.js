@@ -17,10 +17,10 @@ export class Report {
     this.#panel = panel;
   }
 
-  /** Shows the page `html`. */
-  show(html) {
+  /** Shows the page `html`; without its scripts if it was made with a policy, which could have written it. */
+  show(html, own) {
     this.#next?.remove();
-    const frame = h("iframe", { title: "Report", class: "behind" });
+    const frame = h("iframe", { title: "Report", class: "behind", sandbox: own && "allow-same-origin" });
     this.#next = frame;
     frame.addEventListener("load", () => this.#swap(frame), { once: true });
     frame.srcdoc = html;

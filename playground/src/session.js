@@ -131,16 +131,16 @@ export class Session {
   async #work(text, seeds, hops) {
     const began = performance.now();
     const run = ++this.#runs;
+    const javascript = this.#view.javascript();
     this.#view.running();
     try {
-      const result = await this.#runner.request(
-        { op: "run", text, seeds, phase_check: false, tables: true, javascript: this.#view.javascript() },
-        (part) => this.#view.progress(part),
+      const result = await this.#runner.request({ op: "run", text, seeds, phase_check: false, tables: true, javascript }, (part) =>
+        this.#view.progress(part),
       );
       const took = (performance.now() - began) / 1000;
       if (!result.ok) return this.#view.invalid(result.problems);
       learn(hops, took);
-      this.#view.result(result, { text, took, last: !this.#waiting });
+      this.#view.result(result, { text, took, own: javascript !== undefined, last: !this.#waiting });
     } catch (failure) {
       if (!failure.cancelled) this.#view.failed(failure.message);
       else if (run === this.#runs) this.#view.cancelled();

@@ -2,6 +2,10 @@
 import { start } from "./engine.js";
 import { explained, load } from "./policy.js";
 
+// A policy that is loaded later shall not answer for the engine.
+const post = self.postMessage.bind(self);
+for (let each = self; each; each = Object.getPrototypeOf(each)) Reflect.deleteProperty(each, "postMessage");
+
 let engine;
 let own;
 let bytes = () => 0;
@@ -10,7 +14,7 @@ self.onmessage = async ({ data: { module, javascript, ...message } }) => {
   try {
     if (module) {
       engine = start(module, {
-        progress: (part) => self.postMessage({ part }),
+        progress: (part) => post({ part }),
         policy: (rate) => own.policy(rate),
         admit: (...arrival) => own.admit(...arrival),
       });
@@ -20,8 +24,8 @@ self.onmessage = async ({ data: { module, javascript, ...message } }) => {
     const request = await engine;
     bytes = request.bytes;
     own = load(javascript ?? "");
-    self.postMessage({ answer: request(message) });
+    post({ answer: request(message) });
   } catch (error) {
-    self.postMessage({ failure: explained(error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
+    post({ failure: explained(error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
   }
 };

@@ -207,6 +207,29 @@ test("a policy in JavaScript decides, and its errors are said", async () =>
     await result(page, () => code('function admit() { return "accept"; }'));
   }));
 
+test("no script runs in a report that a policy has written", async () => {
+  const html = '<p id="forged"></p><script>parent.forged = true</scr' + 'ipt><img src="data:," onerror="parent.forged = true">';
+  const javascript = `const { parse } = JSON;
+    JSON.parse = (text) => ({ ...parse(text), html: ${JSON.stringify(html)} });
+    self.postMessage?.({ answer: { ok: true, html: "posted", shares: [], tables: {} } });
+    ${accept()}`;
+  await withPage({ fragment: await encode({ text: OWN, javascript }), wait: false }, async (page) => {
+    await page.getByText(DOUBT).waitFor();
+    await result(page, () => agree(page));
+    const forged = () =>
+      page.evaluate(() => [
+        window.forged,
+        document.querySelector("#report iframe:not(.behind)")?.contentDocument.querySelector("#forged") !== null,
+      ]);
+    await page.waitForFunction(() => document.querySelector("#report iframe:not(.behind)"));
+    assert.deepEqual(await forged(), [undefined, true]);
+    await result(page, () => type(page, SMALL));
+    await page.waitForFunction(() => document.querySelectorAll("#report iframe").length === 1);
+    assert.deepEqual(await forged(), [undefined, false]);
+    await page.frameLocator("#report iframe").getByRole("button", { name: "Save as SVG" }).first().waitFor();
+  });
+});
+
 test("a policy with names at its top runs again after a change", async () =>
   withPage({ fragment: await encode({ text: OWN }), wait: false }, async (page) => {
     await page.getByRole("tab", { name: "Own policy" }).click();

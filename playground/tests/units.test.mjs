@@ -71,6 +71,25 @@ test("a worker that cannot start fails its request, and is not started again bef
   assert.equal(started, 2);
 });
 
+test("a run without a policy has a worker that loaded none", async (context) => {
+  let started = 0;
+  globalThis.Worker = class {
+    constructor() {
+      started += 1;
+    }
+    postMessage({ op }) {
+      if (op) setTimeout(() => this.onmessage({ data: { answer: started } }));
+    }
+    terminate() {}
+  };
+  context.after(() => delete globalThis.Worker);
+  const engine = new Engine();
+  const policies = [undefined, "a", "b", undefined, undefined, "a"];
+  const workers = [];
+  for (const javascript of policies) workers.push(await engine.request({ op: "run", javascript }));
+  assert.deepEqual(workers, [1, 1, 1, 2, 2, 2]);
+});
+
 test("byte offsets become positions", () => {
   const at = positions("é = 1");
   assert.deepEqual([at(0), at(2), at(6)], [0, 1, 5]);
