@@ -209,7 +209,7 @@ function parsed(answer) {
 /** What the address asks for, or the first example. */
 async function requested(examples) {
   const first = { text: examples.find(({ name }) => name === FIRST)?.text ?? "" };
-  if (!location.hash.includes("s=")) return first;
+  if (!/(^#|&)s=/.test(location.hash)) return first;
   try {
     return await decode(location.hash);
   } catch (error) {

@@ -140,6 +140,14 @@ test("a damaged link is said", () =>
     await page.getByText("The link is damaged").waitFor();
   }));
 
+for (const fragment of ["#seeds=5", "#js=AAAA"]) {
+  test(`a link with ${fragment} alone opens the first example`, () =>
+    withPage({ fragment }, async (page) => {
+      assert.ok(Object.keys(await shares(page)).length >= 8);
+      assert.equal(await page.locator("#message").isHidden(), true);
+    }));
+}
+
 test("the result is hidden until shares are predicted", async () => {
   const answer = JSON.stringify({ "": { bulk: 25, udp: 75 } });
   await withPage({ fragment: await small({ predict: 1, answer }), wait: false }, async (page) => {
