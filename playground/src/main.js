@@ -17,10 +17,13 @@ import { absentTcp, positions } from "./text.js";
 
 /** The scenario of a page that is opened without one. */
 const FIRST = "quickstart";
+/** Pause before the address changes, milliseconds. */
+const REMEMBER = 400;
 
 let result; // the newest result, `{ text, own, html, shares, tables, ... }`; `own` if it was made with a policy
 let asked; // the text for which a prediction was asked
 let expected; // the values of the link
+let remembering; // the timer of the next change of the address
 let pair; // disciplines A and B of the link, until they are set
 
 const say = (text) => (byId("status").textContent = text);
@@ -165,9 +168,23 @@ function state() {
   };
 }
 
-/** Keeps the scenario in the address, so that a page loaded anew has it. */
-async function remember() {
-  history.replaceState(null, "", await encode(state()));
+/** Keeps the scenario in the address, so that a page loaded anew has it: after a pause, since Safari allows 100 changes in 30 s. */
+function remember() {
+  const now = state();
+  clearTimeout(remembering);
+  const timer = setTimeout(async () => {
+    const fragment = await encode(now);
+    if (timer === remembering) setAddress(fragment);
+  }, REMEMBER);
+  remembering = timer;
+}
+
+function setAddress(link) {
+  try {
+    history.replaceState(null, "", link);
+  } catch {
+    // Too many changes, or an address that is too long: the page works without.
+  }
 }
 
 async function share() {
@@ -176,7 +193,7 @@ async function share() {
     await navigator.clipboard.writeText(link);
     say("The link is in the clipboard.");
   } catch {
-    history.replaceState(null, "", link);
+    setAddress(link);
     say("The clipboard is not available: copy the address of this page.");
   }
 }
@@ -255,7 +272,10 @@ function wire(catalog) {
     draw();
     session.update();
   };
-  window.onhashchange = async () => open(await requested(catalog.examples));
+  window.onhashchange = async () => {
+    remembering = clearTimeout(remembering);
+    open(await requested(catalog.examples));
+  };
 }
 
 async function begin() {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { encode } from "../src/fragment.js";
+import { decode, encode } from "../src/fragment.js";
 import { close, launch, picture, result, shares, settled, type, withPage } from "./browser.mjs";
 
 const SMALL = `title = "Two flows"
@@ -91,6 +91,7 @@ test("a link restores the scenario, seeds and disciplines", async () => {
       await page.locator("#seeds").fill("2");
       await page.locator("#seeds").blur();
     });
+    await page.waitForFunction(() => location.hash.includes("seeds=2"));
     address = new URL(await page.evaluate(() => location.href)).hash;
   });
   await withPage({ fragment: address }, async (page) => {
@@ -99,6 +100,25 @@ test("a link restores the scenario, seeds and disciplines", async () => {
     assert.equal(Object.keys(await shares(page)).length, 4);
   });
 });
+
+test("the address keeps the newest scenario, and may refuse to change", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    const texts = [5, 6, 7, 8].map((rate) => SMALL.replace("4Mbit", `${rate}Mbit`));
+    for (const text of texts) {
+      await type(page, text);
+      await page.waitForTimeout(200);
+    }
+    await page.waitForTimeout(1000);
+    assert.equal((await decode(await page.evaluate(() => location.hash))).text, texts.at(-1));
+    await page.evaluate(() => {
+      history.replaceState = () => {
+        window.refused = true;
+        throw new DOMException("too many", "SecurityError");
+      };
+    });
+    await result(page, () => type(page, SMALL));
+    await page.waitForFunction(() => window.refused);
+  }));
 
 test("an error is at its line, and goes away", async () =>
   withPage({ fragment: await small() }, async (page) => {
