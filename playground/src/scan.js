@@ -70,6 +70,7 @@ export function scan(text, position) {
     } else if (mark === "]" && header) {
       here(start, start);
       if (header.list && header.path.at(-1) !== "[]") header.path.push("[]");
+      table(header.path);
     } else if (mark === "[" || mark === "{") {
       here(start, start);
       const path = [...around(), ...keys];

@@ -1,4 +1,5 @@
 // Positions in a text: bytes of UTF-8, as the engine counts, and UTF-16 units, as the editor does.
+import { scan } from "./scan.js";
 
 /** A function from byte offsets of `text` to its positions. */
 export function positions(text) {
@@ -38,8 +39,10 @@ export function itemName(item) {
 /** Knobs for the TCP of flows that name none and send greedily, in sections of their own: `tcp` becomes their first key. */
 export function absentTcp(text) {
   const sections = [...text.matchAll(/^\[flow\.([\w-]+)\][^\n]*$/gm)];
+  const { tables } = scan(text, -1);
+  const names = (flow, key) => tables.has(`${flow}\n${key}`) || (tables.get(flow)?.has(key) && tables.get(flow).get(key) !== "greedy");
   return sections
     .map((header) => ({ name: header[1], at: header.index + header[0].length }))
-    .filter(({ at }) => !/^\s*(tcp|quic|source)\b(?!\s*=\s*"greedy")/m.test(text.slice(at).split(/^\[/m)[0]))
+    .filter(({ name }) => !["tcp", "quic", "source"].some((key) => names(`flow\n${name}`, key)))
     .map(({ name, at }) => ({ path: `flow.${name}.tcp`, kind: "tcp", value: null, from: at, to: at, template: "\ntcp = %" }));
 }

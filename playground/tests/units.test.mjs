@@ -8,7 +8,7 @@ import { decode, encode } from "../src/fragment.js";
 import { format, parse, steps } from "../src/quantity.js";
 import { scan } from "../src/scan.js";
 import { byPoint } from "../src/shares.js";
-import { itemName, items, positions } from "../src/text.js";
+import { absentTcp, itemName, items, positions } from "../src/text.js";
 
 test("a fragment gives its parts back", async () => {
   const state = { text: 'title = "ü"\n'.repeat(100), seeds: "5", a: "fifo", answer: '{"queue=fifo":{"udp":50}}' };
@@ -100,6 +100,21 @@ test("items of a list are told apart", () => {
   assert.deepEqual(items(list), ['{ kind = "red", a = [1, 2] }', '"fifo"']);
   assert.deepEqual(items(list).map(itemName), ["red", "fifo"]);
   assert.deepEqual(items('"fifo"'), ['"fifo"']);
+});
+
+test("flows whose TCP is absent are found", () => {
+  const names = (text) => absentTcp(text).map(({ path }) => path);
+  assert.deepEqual(names('[flow.a]\ncount = 2\n[flow.b]\nsource = "greedy" # tcp\n'), ["flow.a.tcp", "flow.b.tcp"]);
+  for (const given of [
+    'source = { kind = "cbr" }',
+    '[flow.a.source]\nkind = "cbr"',
+    'source.kind = "cbr"',
+    'tcp = "rfc"',
+    "[flow.a.quic]",
+  ]) {
+    assert.deepEqual(names(`[flow.a]\ncount = 2\n${given}\n`), [], given);
+  }
+  assert.deepEqual(names('[flow.tcp]\ncount = 2\n[flow.source]\ntcp = "rfc"\n'), ["flow.tcp.tcp"]);
 });
 
 test("places in a text are found", () => {
