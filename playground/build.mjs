@@ -1,4 +1,4 @@
-// Builds the playground: node build.mjs ENGINE.wasm [PAGE.html]
+// Builds the playground: node build.mjs ENGINE.wasm [PAGE.html]. Beside the page, scenarios.json lists the scenarios in it.
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -79,12 +79,11 @@ function spelled(bytes) {
   return characters.join("");
 }
 
-/** Builds the page around an engine and returns its text. */
+/** Builds the page around an engine, and returns its text and the list of scenarios in it. */
 export async function page(wasm) {
   const worker = await bundle("worker.js");
   const main = await bundle("main.js", { WORKER: JSON.stringify(worker.text) });
   const list = JSON.stringify(await scenarios(wasm), null, 1);
-  await writeFile(join(here, "scenarios.json"), `${list}\n`);
   const parts = {
     style: (await build({ entryPoints: [join(here, "style.css")], minify: true, write: false })).outputFiles[0].text,
     scenarios: list.replaceAll("<", "\\u003c"),
@@ -92,7 +91,7 @@ export async function page(wasm) {
     script: main.text.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--"),
   };
   const template = await readFile(join(here, "template.html"), "utf8");
-  return template.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]) + (await licences(main.packages));
+  return { text: template.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]) + (await licences(main.packages)), list };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -102,8 +101,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.exit(2);
   }
   const wasm = await readFile(engine);
-  const text = await page(wasm);
+  const { text, list } = await page(wasm);
   await writeFile(out, text);
+  await writeFile(join(dirname(out), "scenarios.json"), `${list}\n`);
   const size = (bytes) => `${(bytes / 1000).toFixed(0)} kB`;
   console.log(
     `${out}: ${size(Buffer.byteLength(text))}, brotli ${size(brotliCompressSync(text).length)}; engine brotli ${size(brotliCompressSync(wasm).length)}`,

@@ -52,7 +52,7 @@ class Playground:
         if self.is_built:
             shutil.copyfile(page, PAGES / PLAYGROUND_PAGE)
             # Those that its engine accepts, and the examples.
-            listed = json.loads((root / "playground/scenarios.json").read_text())
+            listed = json.loads((built / "playground/scenarios.json").read_text())
             self.scenarios = {entry["text"] for entry in listed} | {file.read_text() for file in (root / "scenarios").glob("*.toml")}
 
     def button(self, page: Path, text: str, predict: bool = False) -> str:
