@@ -72,7 +72,10 @@ impl Finder<'_> {
     }
 
     fn value(&mut self, path: &str, key: &str, value: &Spanned<DeValue<'_>>) {
+        // A flow and a link may have any name.
+        let is_name = matches!(path.rsplit_once('.'), Some(("flow" | "link", _)));
         match (key, value.get_ref()) {
+            (_, DeValue::Table(table)) if is_name => self.table(path, table),
             ("queue", _) => {
                 self.add(path, Kind::Queue, value);
                 self.limits(path, value);
@@ -197,6 +200,14 @@ mod tests {
             let canonical = scenario.canonical().to_owned() + &flows.collect::<String>();
             assert!(canonical.contains(shown), "{kind:?}: {canonical}");
         }
+    }
+
+    #[test]
+    fn names_of_flows_and_links_are_no_keys() {
+        let text =
+            "[flow.tcp]\ncount = 2\n[link.queue]\nrate = \"2Mbit\"\n[flow.x]\ntcp = { profile = \"rfc\" }\n";
+        let paths = of(text).into_iter().map(|(path, ..)| path);
+        assert_eq!(paths.collect::<Vec<_>>(), ["flow.tcp.count", "link.queue.rate", "flow.x.tcp"]);
     }
 
     #[test]
