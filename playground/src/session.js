@@ -17,7 +17,7 @@ const MOST_MEMORY = 900e6;
  * The scenario's way from text to result.
  *
  * `view` has `text()`, `seeds()`, `javascript()` (the policy, if the scenario uses it) and `doubt()` (why it must not run unasked,
- * until `agreed()`). It is told by `invalid(problems)`, `checked(answer, text)`, `ask(question, go)`, `running()`, `progress(part)`,
+ * until `agreed()`). The session calls its `invalid(problems)`, `checked(answer, text)`, `ask(question, go)`, `running()`, `progress(part)`,
  * `result(result, about)`, `failed(message)` and `cancelled()`.
  */
 export class Session {

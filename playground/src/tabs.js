@@ -1,4 +1,4 @@
-// Tabs: arrow keys move among them, and the panel of the selected one is told by a callback.
+// Tabs: arrow keys move among them, and a callback gets the panel of the selected one.
 
 /** Makes the buttons in `list` tabs; `selected(id)` gets the id of the selected tab's panel. */
 export function tabs(list, selected) {

@@ -451,7 +451,7 @@ fn runs_that_differ_are_distinguished() {
     assert_eq!(row("throughput_mbps").differences[0].unwrap().overlap, Some(true));
     // The worst-off flow is that of TCP beside a flood, which DRR protects.
     assert!(row("worst_share").differences[0].unwrap().absolute > 0.1);
-    // A quantity stands for all of its groups; what is alike, or was not measured, is told from what moved.
+    // A quantity stands for all of its groups; what is alike, or was not measured, is distinguished from what moved.
     let moved = |name: &str| comparison.moved(&[name.to_owned()]).map_err(|error| error.to_string());
     assert!(moved("throughput_mbps/udp").unwrap()[0].starts_with("throughput_mbps/udp of queue=fifo: 7.95 "));
     let shares = moved("share").unwrap();
