@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use apportion_scenario::Point;
+use apportion_scenario::entitlement::Due;
 use apportion_scenario::model::Scenario;
 use serde_json::{Value, json};
 
@@ -63,7 +64,7 @@ impl Board {
         self.courses
             .iter_mut()
             .filter(|course| course.stand == Stand::Running)
-            .for_each(|course| course.stand = Stand::Cut);
+            .for_each(|course| course.stop(Stand::Cut));
     }
 
     /// Counts a finished replication, whether it was followed or not.
@@ -71,8 +72,9 @@ impl Board {
         self.done += 1;
     }
 
-    /// Follows a replication that begins, unless another one is followed. Returns its number.
-    pub fn follow(&mut self, point: &Point, seed: u64) -> Option<u64> {
+    /// Follows a replication that begins, with the entitlements of its flows, unless another one is followed.
+    /// Returns its number.
+    pub fn follow(&mut self, point: &Point, seed: u64, due: Option<Due>) -> Option<u64> {
         if self.courses.back().is_some_and(|course| course.stand == Stand::Running) {
             return None;
         }
@@ -80,7 +82,7 @@ impl Board {
         if self.courses.len() == MAX_COURSES {
             self.courses.pop_front();
         }
-        self.courses.push_back(Course::new(self.number, point, seed));
+        self.courses.push_back(Course::new(self.number, point, seed, due));
         Some(self.number)
     }
 
@@ -94,7 +96,7 @@ impl Board {
     /// Ends the replication with this number, in the state `stand`.
     pub fn stop_following(&mut self, number: u64, stand: Stand) {
         if let Some(course) = self.course(number) {
-            course.stand = stand;
+            course.stop(stand);
         }
     }
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_runtime::probe::LinkSample;
 use apportion_scenario::Point;
+use apportion_scenario::entitlement::Due;
 use apportion_scenario::model::{Link, Scenario};
 use serde_json::{Value, json};
 
@@ -71,6 +72,8 @@ pub(super) struct Course {
     latest: Vec<Bytes>,
     /// The bytes that had reached the sinks when the measured part began; none before.
     start: Option<Vec<Bytes>>,
+    /// The entitlements of the flows, while the replication runs.
+    due: Option<Due>,
     /// The flows, by index.
     flows: BTreeMap<usize, FlowCourse>,
     samples: u64,
@@ -106,12 +109,14 @@ struct FlowCourse {
     name: String,
     /// The rate at its sink, in bytes per second.
     rate: Series,
+    /// The entitlements in the last interval and in the measured part so far.
+    entitled: [Option<Rate>; 2],
     /// The last sample in which the flow was among the largest of a link.
     last: u64,
 }
 
 impl Course {
-    pub fn new(number: u64, point: &Point, seed: u64) -> Self {
+    pub fn new(number: u64, point: &Point, seed: u64, due: Option<Due>) -> Self {
         let scenario = &point.scenario;
         let watched = || scenario.links.iter().enumerate().filter(|(_, link)| link.watched);
         let count = scenario.flows.len();
@@ -135,6 +140,7 @@ impl Course {
             delivered: vec![Bytes::ZERO; count],
             latest: vec![Bytes::ZERO; count],
             start: (scenario.measure_from == Time::ZERO).then(|| vec![Bytes::ZERO; count]),
+            due,
             flows,
             samples: 0,
         }
@@ -147,7 +153,7 @@ impl Course {
         if seconds <= 0.0 || sample.delivered.len() != self.delivered.len() {
             return;
         }
-        self.at = sample.at;
+        let before = std::mem::replace(&mut self.at, sample.at);
         self.samples += 1;
         for ((latest, before), after) in self.latest.iter_mut().zip(&self.delivered).zip(&sample.delivered) {
             *latest = *after - *before;
@@ -163,12 +169,23 @@ impl Course {
         self.keep_largest(scenario);
         for (flow, kept) in &mut self.flows {
             kept.rate.add(Some(self.latest[*flow].get() as f64 / seconds));
+            kept.entitled = [before, self.measure_from].map(|from| {
+                let span = self.at.since(from);
+                let due = self.due.as_ref().filter(|_| span > Span::ZERO)?;
+                Some(due.amount(*flow, from, self.at).over(span))
+            });
         }
         let links = self.links.iter_mut().flat_map(LinkCourse::series);
         self.scale.end_sample(links.chain(self.flows.values_mut().map(|flow| &mut flow.rate)));
         if self.start.is_none() && self.at >= self.measure_from {
             self.start = Some(self.delivered.clone());
         }
+    }
+
+    /// Ends the replication in this state. Its entitlements so far are known.
+    pub fn stop(&mut self, stand: Stand) {
+        self.stand = stand;
+        self.due = None;
     }
 
     /// Keeps the courses of the largest flows of each link in the last interval.
@@ -206,6 +223,7 @@ impl Course {
             "point_seconds": self.sample.as_secs_f64() * f64::from(self.scale.step),
             "links": self.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
             "links_left_out": self.links_left_out,
+            "link_states": self.links.iter().map(|link| link.state(self.sample)).collect::<Vec<_>>(),
         });
         value["link"] = chosen.map_or(Value::Null, |link| link.json(self));
         value
@@ -220,7 +238,12 @@ impl Course {
 impl FlowCourse {
     /// Creates the course of a flow with `points` unknown points.
     fn new(scenario: &Scenario, flow: usize, points: usize) -> Self {
-        Self { name: scenario.flows[flow].name.clone(), rate: Series::unknown(points), last: 0 }
+        Self {
+            name: scenario.flows[flow].name.clone(),
+            rate: Series::unknown(points),
+            entitled: [None; 2],
+            last: 0,
+        }
     }
 }
 
@@ -270,9 +293,25 @@ impl LinkCourse {
         [rate, sent, got, backlog, delay, drops, marks]
     }
 
-    fn json(&self, course: &Course) -> Value {
+    /// The last interval, and packets since the start.
+    fn state(&self, interval: Span) -> Value {
+        let latest = self.latest;
         let dropped: BTreeMap<&str, u64> =
             DropReason::ALL.map(DropReason::name).into_iter().zip(self.dropped).collect();
+        json!({
+            "name": self.name,
+            "bytes_per_second": latest.map(|latest| per(latest.sent, interval.as_secs_f64())),
+            "rate_bytes_per_second": latest.map(|latest| bytes(latest.rate)),
+            "backlog_packets": latest.map(|latest| latest.backlog.get()),
+            "delay_seconds": latest.and_then(|latest| latest.delay).map(Span::as_secs_f64),
+            "dropped_packets": dropped,
+            "lost_packets": self.lost,
+            "marked_packets": self.marked,
+            "flow_count": self.members.len(),
+        })
+    }
+
+    fn json(&self, course: &Course) -> Value {
         let of_measured: Bytes = self.members.iter().map(|flow| course.measured(*flow)).sum();
         let of_latest: Bytes = self.members.iter().map(|flow| course.latest[*flow]).sum();
         let kept: Vec<usize> =
@@ -284,27 +323,22 @@ impl LinkCourse {
         let flow = |flow: &usize| {
             let (measured, latest) = (course.measured(*flow), course.latest[*flow]);
             course.flows.get(flow).map(|kept| {
+                let [entitled, measured_entitled] = kept.entitled.map(|rate| rate.map(bytes));
                 json!({
                     "place": flow,
                     "flow": kept.name,
                     "bytes_per_second": per(latest, interval),
+                    "entitlement_bytes_per_second": entitled,
                     "share": part(latest, of_latest),
                     "measured_bytes_per_second": per(measured, seconds),
+                    "measured_entitlement_bytes_per_second": measured_entitled,
                     "measured_share": part(measured, of_measured),
                     "series": kept.rate.json(BYTES_PER_KBIT),
                 })
             })
         };
-        let latest = self.latest;
-        json!({
-            "name": self.name,
-            "bytes_per_second": latest.map(|latest| per(latest.sent, interval)),
-            "rate_bytes_per_second": latest.map(|latest| latest.rate.as_bit() / 8),
-            "backlog_packets": latest.map(|latest| latest.backlog.get()),
-            "delay_seconds": latest.and_then(|latest| latest.delay).map(Span::as_secs_f64),
-            "dropped_packets": dropped,
-            "lost_packets": self.lost,
-            "marked_packets": self.marked,
+        let mut value = self.state(course.sample);
+        let more = json!({
             "rate_kbit_per_second": self.rate.json(BYTES_PER_KBIT),
             "sent_kbit_per_second": self.sent.json(BYTES_PER_KBIT),
             "flows_kbit_per_second": self.got.json(BYTES_PER_KBIT),
@@ -312,11 +346,14 @@ impl LinkCourse {
             "delay_ms": self.delay.json(1e-3),
             "dropped_per_second": self.drops.json(1.0),
             "marked_per_second": self.marks.json(1.0),
-            "flow_count": self.members.len(),
             "flows_bytes_per_second": per(of_latest, interval),
             "flows_measured_bytes_per_second": per(of_measured, seconds),
             "flows": shown.iter().filter_map(flow).collect::<Vec<_>>(),
-        })
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut value, more) {
+            all.extend(more);
+        }
+        value
     }
 }
 
@@ -333,6 +370,11 @@ fn most<K: Ord + Copy>(all: &[usize], count: usize, key: impl Fn(usize) -> K) ->
     }
     keyed.sort_unstable();
     keyed.into_iter().map(|(_, flow)| flow).collect()
+}
+
+/// A rate in bytes per second.
+fn bytes(rate: Rate) -> u64 {
+    rate.as_bit() / 8
 }
 
 fn per(bytes: Bytes, seconds: f64) -> u64 {

@@ -3,8 +3,10 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
+use apportion_core::units::Time;
 use apportion_runtime::probe::Samples;
 use apportion_scenario::Point;
+use apportion_scenario::entitlement::Due;
 
 use super::board::Board;
 use super::course::{Sample, Stand};
@@ -25,7 +27,8 @@ pub(crate) struct Follower<'a> {
 /// Whether the page shows the replication, which is known at its first sample.
 #[derive(Debug)]
 enum Following {
-    NotYet,
+    /// The page may show it, with these entitlements.
+    NotYet(Option<Due>),
     /// Followed under this number; these samples are not on the board yet.
     As(u64, Vec<Sample>),
     /// Another replication is shown, or this one has ended.
@@ -34,15 +37,17 @@ enum Following {
 
 impl<'a> Follower<'a> {
     pub(super) fn new(board: Arc<Mutex<Board>>, point: &'a Point, seed: u64) -> Self {
-        Self { board, point, seed, following: Mutex::new(Following::NotYet) }
+        // Here, since no packet moves yet.
+        let due = entitlements(point, seed);
+        Self { board, point, seed, following: Mutex::new(Following::NotYet(due)) }
     }
 
     /// Adds a sample at the end of its interval. The thread that moves packets in real time must not wait
     /// while the board is read: the sample then waits for the next one.
     pub fn sampled(&self, samples: &Samples<'_>) {
         let following = &mut *self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(following, Following::NotYet) {
-            let number = self.board().follow(self.point, self.seed);
+        if let Following::NotYet(due) = following {
+            let number = self.board().follow(self.point, self.seed, due.take());
             *following = number.map_or(Following::Not, |number| Following::As(number, Vec::new()));
         }
         let Following::As(number, waiting) = following else { return };
@@ -73,4 +78,11 @@ impl<'a> Follower<'a> {
     fn board(&self) -> std::sync::MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The entitlements of the flows of a replication, as far as the scenario knows them: when transfers end is
+/// known after the run only, and until then they have data to send.
+fn entitlements(point: &Point, seed: u64) -> Option<Due> {
+    let scenario = point.scenario.hashed(seed)?;
+    scenario.due(&scenario.expected_activity(), Time::ZERO, scenario.stop)
 }

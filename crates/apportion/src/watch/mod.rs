@@ -17,12 +17,12 @@ pub(crate) use self::course::Stand;
 pub(crate) use self::follower::Follower;
 
 /// A page in the browser that shows [runs](crate::Run::watch) while they go on, and the last one as long as
-/// this value lives: for each watched link its rate and capacity, the shares of flows, sojourn times, and
-/// drops. Linux only.
+/// this value lives: for each watched link its rate and capacity, the shares and entitlements of flows, sojourn
+/// times, and drops. Linux only.
 ///
 /// The page is available only on loopback addresses, has no password, and changes nothing. Memory: at most 40
 /// MB for the last 16 replications, plus 24 bytes for each of their flows and 8 for each link that a flow
-/// crosses.
+/// crosses; also the entitlements of those that run, which reports need as well.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"

@@ -22,7 +22,7 @@ fn of_many_flows_the_largest_are_shown_and_few_are_kept() {
     let point = &scenario.points()[0];
     let mut board = Board::default();
     board.begin("many", 1);
-    let number = board.follow(point, 1).unwrap();
+    let number = board.follow(point, 1, None).unwrap();
     let mut delivered = vec![Bytes::ZERO; 5_000];
     for second in 0..60_usize {
         // Sixteen other flows in each interval, the first of which is the largest; all others have a byte.

@@ -91,6 +91,9 @@ fn a_page_shows_what_tables_say_and_changes_nothing() {
                 let expected = row.unwrap().delivered_bytes as f64 / all as f64;
                 let share = flow["measured_share"].as_f64().unwrap();
                 assert!((share - expected).abs() < 1e-6, "{link} {flow}: {share} is not {expected}");
+                let entitled = flow["measured_entitlement_bytes_per_second"].as_f64().unwrap() * 8e-6;
+                let expected = row.unwrap().entitlement_mbps.unwrap();
+                assert!((entitled - expected).abs() < 1e-5, "{link} {flow}: {entitled} is not {expected}");
             }
             // A table counts drops of the measured part; over the whole run there are at least as many.
             let row = watched
@@ -115,6 +118,13 @@ fn a_change_of_the_rate_and_the_time_in_the_queue_are_seen() {
     // The rate changes within an interval.
     let rate = |at: usize| link["rate_kbit_per_second"][at].as_f64().unwrap();
     assert_eq!([39, 40, 41].map(rate), [3_000.0, 2_000.0, 1_000.0]);
+    // Two flows share it at the end, and the states of all links are there whichever is shown.
+    assert_eq!(link["flows"][0]["entitlement_bytes_per_second"], 62_500);
+    let states = course["link_states"].as_array().unwrap();
+    assert_eq!((&states[0]["name"], &states[1]["name"]), (&"x".into(), &"y".into()));
+    for (name, value) in states[1].as_object().unwrap() {
+        assert_eq!(value, &link[name], "{name}");
+    }
     let sent = link["sent_kbit_per_second"].as_array().unwrap();
     let rows = results.series().filter(|row| row.name == "y").map(|row| row.throughput_mbps * 1e3);
     assert!(sent.iter().zip(rows).all(|(sent, row)| (sent.as_f64().unwrap() - row).abs() < 0.002));

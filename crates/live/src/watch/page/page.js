@@ -99,22 +99,23 @@
     const key = text(name, "span", "");
     key.className = "key";
     text(name, "span", "");
-    for (let at = 0; at < 3; at++) text(row, "td", "");
+    for (let at = 0; at < 4; at++) text(row, "td", "");
     text(row, "td", "").append(document.createElement("meter"), document.createElement("span"));
     body.append(row);
     return row;
   };
-  const fillRow = (row, { name, place, rate, share, mean, meanShare }) => {
+  const fillRow = (row, { name, place, rate, share, mean, entitled, meanShare }) => {
     const [first, ...cells] = row.cells;
     first.firstChild.style.background = colourOf(place);
     first.lastChild.textContent = name;
     cells[0].textContent = rateText(rate);
     cells[1].textContent = percent(share);
     cells[2].textContent = rateText(mean);
-    const meter = cells[3].firstChild;
+    cells[3].textContent = rateText(entitled);
+    const meter = cells[4].firstChild;
     meter.value = meanShare;
     meter.setAttribute("aria-label", `${name}: share`);
-    cells[3].lastChild.textContent = percent(meanShare);
+    cells[4].lastChild.textContent = percent(meanShare);
   };
   const fillTable = (course) => {
     const { link, means } = course;
@@ -127,7 +128,7 @@
       const rate = (means.flows[place][at] ?? 0) * 125e3;
       return {
         name: flow.flow, place: flow.place, rate, share: all > 0 ? Math.min(rate / all, 1) : 0,
-        mean: flow.measured_bytes_per_second, meanShare: flow.measured_share,
+        mean: flow.measured_bytes_per_second, entitled: flow.measured_entitlement_bytes_per_second, meanShare: flow.measured_share,
       };
     });
     const left = link.flow_count - lines.length;
