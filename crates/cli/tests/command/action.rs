@@ -35,6 +35,11 @@ fn git(folder: &Path, words: &[&str]) -> String {
 
 /// Runs the step in a repository against the commit `base`, or a stored run: its status, and its summary or what it says instead.
 fn step(repository: &Path, base: &str, baseline: &str) -> (Option<i32>, String) {
+    with(repository, &[("BASE", base), ("BASELINE", baseline)])
+}
+
+/// Runs the step with inputs and variables of GitHub.
+fn with(repository: &Path, variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let runner = tempfile::tempdir().unwrap();
     let at = |name: &str| runner.path().join(name);
     let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/action/compare");
@@ -45,13 +50,9 @@ fn step(repository: &Path, base: &str, baseline: &str) -> (Option<i32>, String) 
         .env("GITHUB_OUTPUT", at("output"))
         .env("APPORTION_CACHE_DIR", at("cache"))
         .env("COMMAND", assert_cmd::cargo::cargo_bin("apportion"))
-        .envs([
-            ("SCENARIO", "x.toml"),
-            ("SEEDS", "3"),
-            ("FAIL_ON", "worst_share"),
-            ("BASE", base),
-            ("BASELINE", baseline),
-        ]);
+        .envs([("SCENARIO", "x.toml"), ("SEEDS", "3"), ("FAIL_ON", "worst_share")])
+        .envs([("BASE", ""), ("PULL_REQUEST_BASE", ""), ("BASELINE", ""), ("GITHUB_SHA", "")])
+        .envs(variables.iter().copied());
     let done = child::output(&mut step);
     let status = done.status.code();
     if let Ok(output) = fs::read_to_string(at("output")) {
@@ -90,4 +91,32 @@ fn the_action_fails_a_change_that_moves_the_worst_share() {
         assert!(status == Some(2) && said.contains(why), "{status:?} {said}");
     }
     assert_eq!(git(repository, &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn the_action_compares_with_the_base_of_the_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = folder.path();
+    let commit = |what: &str| {
+        git(repository, &["add", "--all"]);
+        git(repository, &["commit", "--quiet", "--message", what]);
+        git(repository, &["rev-parse", "HEAD"])
+    };
+    git(repository, &["init", "--quiet", "--initial-branch", "main"]);
+    fs::write(repository.join("x.toml"), SCENARIO).unwrap();
+    let old = commit("a scenario");
+    git(repository, &["switch", "--quiet", "--create", "change"]);
+    fs::write(repository.join("y"), "").unwrap();
+    commit("a change that moves nothing");
+    git(repository, &["switch", "--quiet", "main"]);
+    fs::write(repository.join("x.toml"), SCENARIO.replace("fifo", "drr")).unwrap();
+    commit("a change of main since the pull request was opened");
+    git(repository, &["switch", "--quiet", "--detach"]);
+    git(repository, &["merge", "--quiet", "--no-ff", "--message", "merge", "change"]);
+    let merge = git(repository, &["rev-parse", "HEAD"]);
+    let (status, summary) = with(repository, &[("PULL_REQUEST_BASE", &old), ("GITHUB_SHA", &merge)]);
+    assert!(status == Some(0) && summary.contains("None of `worst_share` moved"), "{status:?} {summary}");
+    // In a checkout of another commit, the base is that of the event.
+    let (status, summary) = with(repository, &[("PULL_REQUEST_BASE", &old), ("GITHUB_SHA", &old)]);
+    assert!(status == Some(1) && summary.contains("\n- worst_share: "), "{status:?} {summary}");
 }
