@@ -8,6 +8,7 @@ mod league;
 mod on_linux;
 #[cfg(target_os = "linux")]
 mod shell;
+mod top;
 
 pub use import::Import;
 pub use league::League;
@@ -15,6 +16,7 @@ pub use league::League;
 pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
 #[cfg(target_os = "linux")]
 pub use shell::Shell;
+pub use top::Top;
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -91,6 +93,8 @@ pub enum Command {
     #[cfg(target_os = "linux")]
     #[command(flatten)]
     OnLinux(OnLinux),
+    /// Watch a run or a gateway in this terminal: shares, delay, drops
+    Top(Top),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
     /// Compare disciplines in a set of scenarios, on one page

@@ -32,6 +32,7 @@ mod run;
 mod shell;
 mod status;
 mod sweep;
+mod top;
 #[cfg(target_os = "linux")]
 mod watch;
 
@@ -112,6 +113,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         Command::Compare(arguments) => return compare::compare(&arguments),
         Command::Export(arguments) => return export::export(&arguments),
         Command::Plot(arguments) => return plot::plot(&arguments),
+        Command::Top(arguments) => return top::top(&arguments),
     }
     Ok(Status::SUCCESS)
 }

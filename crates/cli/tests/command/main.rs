@@ -15,5 +15,6 @@ mod plot;
 mod reproduce;
 mod results;
 mod special_files;
+mod top;
 mod tutorials;
 mod watch;

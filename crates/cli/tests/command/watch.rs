@@ -67,6 +67,23 @@ fn the_page_of_a_run_shows_its_results_until_an_interrupt_and_changes_none() {
             assert!((share - mbps / total).abs() < 2e-6, "{flow}: {mbps} of {total} Mbit/s");
         }
     }
+    // Both sides of the data fit: a terminal shows the same numbers.
+    let top = apportion(folder.path(), &["top", watched.address(), "--once"]);
+    assert_eq!((top.status, top.err.as_str()), (0, ""));
+    assert!(
+        top.out
+            .contains("the run has ended; 2 of 2 replications done; 20.0 s of 20.0 s; queue=drr, seed 3\n"),
+        "{}",
+        top.out
+    );
+    let of_udp: Vec<&str> =
+        top.out.lines().find(|line| line.starts_with("udp ")).unwrap().split_whitespace().collect();
+    // Four flows share the link; DRR gives each a quarter.
+    assert_eq!(&of_udp[5..7], ["500.0", "kb/s"], "{of_udp:?}");
+    let share: f64 = of_udp[7].parse().unwrap();
+    assert!((95.0..105.0).contains(&share), "{of_udp:?}");
+    let of_link: Vec<&str> = top.out.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!((of_link[0], &of_link[3..5]), ("bottleneck", &["2.00", "Mb/s"][..]), "{of_link:?}");
     let (status, out) = watched.interrupt();
     assert_eq!(status, 0, "{out}");
     assert!(out.contains("queue=drr") && out.ends_with("report: seen/1/report.html\n"), "{out}");

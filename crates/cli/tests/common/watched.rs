@@ -30,6 +30,11 @@ impl Watched {
         watched
     }
 
+    /// Host and port of the page.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Returns the next line on standard error that contains `text`.
     pub fn line_with(&mut self, text: &str) -> String {
         loop {

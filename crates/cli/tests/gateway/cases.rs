@@ -13,6 +13,7 @@ mod refusals;
 mod reloads;
 
 mod service;
+mod top;
 mod tutorial;
 mod viewers;
 
@@ -49,6 +50,7 @@ const CASES: &[Case] = cases! {
     reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
         packets_dropped_by_a_smaller_queue_are_reported;
     service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
+    top: a_terminal_shows_the_directions_the_flows_and_the_customers;
     tutorial: it_is_followed_in_namespaces_of_its_own;
 };
 /// Cases that `--ignored` runs.
