@@ -30,7 +30,8 @@ const names = (figure) => {
   list.className = "legend";
   for (const of of figure.series) {
     const item = document.createElement("li"), swatch = document.createElement("span");
-    swatch.style.background = of.colour;
+    swatch.style.color = of.colour;
+    if (!figure.data.stacked || of.line) swatch.className = of.style?.["stroke-dasharray"] ? "dashed line" : "line";
     item.append(swatch, of.name);
     list.append(item);
   }

@@ -167,7 +167,7 @@
       const often = event.count > 1 ? ` (${event.count} times)` : "";
       text(list, "li", `${clock(began + event.at)} ${event.kind}: ${event.what.trim().replaceAll("\n", "; ").replaceAll("->", "→")}${often}`);
     }
-    if (shown.length === 0) text(list, "li", "none");
+    byId("no-events").hidden = shown.length > 0;
   };
 
   const health = (stats) => {
