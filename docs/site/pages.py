@@ -138,7 +138,11 @@ class Repository:
             subprocess.run(command, check=True)
             page = (Path(folder) / "1" / "league.html").read_text()
             back = f'<p class="sub"><a href="{LEAGUE.with_suffix(".html").name}">About this league</a></p>\n'
-            write(LEAGUE_PAGE, page.replace("<h1>", f"{back}<h1>", 1))
+            page = page.replace("<h1>", f"{back}<h1>", 1)
+            if self.playground.is_built:
+                address = os.path.relpath(PLAYGROUND_PAGE, LEAGUE_PAGE.parent)
+                page = page.replace("<main>", f'<main data-playground="{address}">', 1)
+            write(LEAGUE_PAGE, page)
 
     def write_folder(self, index: Path) -> None:
         """A list of the files of a folder, with the first comment of each."""

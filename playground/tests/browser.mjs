@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 const here = dirname(fileURLToPath(import.meta.url));
 
 /** The page under test: `PLAYGROUND`, or what `build.mjs` writes. */
-const PAGE = process.env.PLAYGROUND ?? join(here, "..", "index.html");
+export const ADDRESS = pathToFileURL(process.env.PLAYGROUND ?? join(here, "..", "index.html")).href;
 
 function browserPath() {
   const folders = process.env.PATH.split(delimiter);
@@ -27,19 +27,19 @@ export async function launch() {
 export const close = () => browser.close();
 
 /**
- * Runs `test(page, errors)` on the opened page after its first result.
+ * Runs `test(page)` on the opened page, or on the file `address`, after its first result unless `wait` is false.
  *
  * Fails if the page throws or asks for anything but itself.
  */
 export async function withPage(options, test) {
-  const { fragment = "", width = 1400, height = 900, dark = false, wait = true } = options;
+  const { address, fragment = "", width = 1400, height = 900, dark = false, wait = true } = options;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", acceptDownloads: true });
   const page = await context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("request", (request) => /^(file|blob|data|about):/.test(request.url()) || errors.push(`request of ${request.url()}`));
   try {
-    await page.goto(pathToFileURL(PAGE) + fragment);
+    await page.goto(address ? pathToFileURL(address).href : ADDRESS + fragment);
     if (wait) await settled(page);
     await test(page);
     if (errors.length) throw new Error(errors.join("\n"));

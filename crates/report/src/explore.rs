@@ -21,10 +21,11 @@ const SHARED: [&str; 6] = [
     include_str!("explore/start.js"),
 ];
 /// What pages of results add.
-const PAGE: [&str; 4] = [
+const PAGE: [&str; 5] = [
     include_str!("explore/rows.js"),
     include_str!("explore/save.js"),
     include_str!("explore/contents.js"),
+    include_str!("explore/playground.js"),
     include_str!("explore/page.js"),
 ];
 

@@ -22,6 +22,7 @@
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | [`explore`] | the scripts of pages: values, zoom, legends, contents; for other crates too |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
+//! | [`playground`] | links that open the scenario of a page in the playground |
 //! | [`flent`] | a run as a data file of Flent |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
 //! | [`mod@league`] | disciplines in situations: rows, text, a page, and figures and tables for papers |
@@ -54,6 +55,7 @@ mod page;
 mod panels;
 pub mod parity;
 pub mod phase_sensitivity;
+pub mod playground;
 pub mod plot;
 mod point_summary;
 pub mod quantities;

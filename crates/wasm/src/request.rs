@@ -6,14 +6,12 @@ use apportion::catalogue::{Section, list, schema};
 use apportion::rows::{CompletionRow, FlowRow, LinkRow, MediaRow, Row, SeriesRow, StatisticRow};
 use apportion::statistics::mean;
 use apportion::{Catalog, Results, Run, Scenario, ScenarioBuilder, ScenarioError};
+use apportion_report::playground::LONGEST;
 use serde::{Deserialize, Serialize};
 
 use crate::host;
 use crate::knobs::{Knob, knobs};
 use crate::own_policy;
-
-/// The longest text that is read, in bytes. Chosen: a hundred times the longest example.
-pub const LONGEST: usize = 200_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]

@@ -157,6 +157,7 @@ impl Discipline {
         Entrant {
             name: self.name.clone(),
             queue: self.queue.clone(),
+            marking: self.marking.clone(),
             summary: join(|entry| entry.summary, " "),
             cost: join(|entry| entry.cost, "; "),
             needs: self.needs(),

@@ -338,7 +338,8 @@ impl Board {
     fn played(&self, points: &[apportion_report::PointResults]) -> league::Situation {
         let Situation { name, about, .. } = &self.situation;
         let title = self.situation.base.title().to_owned();
-        league::Situation::of([name.clone(), title, about.clone()], self.obstacles.clone(), points)
+        let texts = [name.clone(), title, about.clone()];
+        league::Situation::of(texts, self.situation.around(), self.obstacles.clone(), points)
     }
 
     /// Writes the page of each cell.

@@ -1,10 +1,13 @@
 //! The situations of a league: scenario files in which a discipline replaces the queue.
 
+use std::ops::Range;
 use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_report::file_name;
+use apportion_report::league::Around;
 use apportion_scenario::did_you_mean;
+use toml::de::{DeTable, DeValue};
 
 use super::discipline::Discipline;
 use super::error::LeagueError;
@@ -57,6 +60,18 @@ impl Situation {
     /// Returns the scenario with this discipline.
     pub fn with_discipline(&self, discipline: &Discipline) -> Result<Scenario, ScenarioError> {
         self.with(discipline.queue_where(self.has_marks()))
+    }
+
+    /// Returns the text of the scenario around the queue: as it was written, unless values were set.
+    pub fn around(&self) -> Option<Around> {
+        let text = match self.base.source() {
+            (text, []) => text,
+            _ => self.base.canonical(),
+        };
+        let place = queues(text).ok()?.into_iter().find(|place| place.path == self.queue)?;
+        let part = |part: &str| part.replace("\r\n", "\n");
+        let (before, after) = (part(text.get(..place.span.start)?), part(text.get(place.span.end..)?));
+        Some(Around { before, after, marks: self.has_marks() })
     }
 
     /// Whether a flow responds to marks, so that marking is enabled in queues that can mark.
@@ -136,9 +151,7 @@ fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Sit
 /// Returns the path of the key that holds the disciplines: the only list of queues, or the only queue, of a
 /// text with these values set.
 fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static str> {
-    let table = text.parse::<toml::Table>().map_err(|_| "it is no TOML")?;
-    let mut found = Vec::new();
-    find(&table, "", &mut found);
+    let mut found: Vec<_> = queues(text)?.into_iter().map(|queue| (queue.path, queue.is_list)).collect();
     for (path, value) in settings.iter().filter(|(path, _)| path.ends_with(".queue")) {
         found.retain(|(known, _)| known != path);
         found.push((path.clone(), value.trim_start().starts_with('[')));
@@ -155,13 +168,29 @@ fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static s
     }
 }
 
-/// Finds the paths of the keys `queue`, and whether they hold lists.
-fn find(table: &toml::Table, path: &str, found: &mut Vec<(String, bool)>) {
+/// A value of a key `queue`.
+struct Queue {
+    path: String,
+    /// Its bytes of the text.
+    span: Range<usize>,
+    is_list: bool,
+}
+
+/// Returns the queues of a text.
+fn queues(text: &str) -> Result<Vec<Queue>, &'static str> {
+    let table = DeTable::parse(text).map_err(|_| "it is no TOML")?;
+    let mut found = Vec::new();
+    find(table.get_ref(), "", &mut found);
+    Ok(found)
+}
+
+fn find(table: &DeTable<'_>, path: &str, found: &mut Vec<Queue>) {
     for (key, value) in table {
-        let key_path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        match value {
-            _ if key == "queue" => found.push((key_path, value.is_array())),
-            toml::Value::Table(inner) => find(inner, &key_path, found),
+        let key = key.get_ref();
+        let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+        match value.get_ref() {
+            of if key == "queue" => found.push(Queue { path, span: value.span(), is_list: of.is_array() }),
+            DeValue::Table(inner) => find(inner, &path, found),
             _ => (),
         }
     }
@@ -195,6 +224,32 @@ mod tests {
         let names = ["floods", "mixed-tcp", "mixed-l4s"].map(str::to_owned);
         let all = all(&names, &[], &Catalog::default()).unwrap();
         assert_eq!(all.iter().map(Situation::has_marks).collect::<Vec<_>>(), [false, false, true]);
+    }
+
+    #[test]
+    fn the_text_around_a_queue_gives_the_scenario_of_every_cell() {
+        let catalog = Catalog::default();
+        let disciplines = super::super::discipline::all(&catalog, &[]).unwrap();
+        let mut cells = 0;
+        for situation in all(&[], &[], &catalog).unwrap() {
+            let around = situation.around().unwrap();
+            let origin = format!("{}.toml", situation.name);
+            for discipline in &disciplines {
+                let Ok(expected) = situation.with_discipline(discipline) else { continue };
+                let text = around.with(&discipline.entrant());
+                let found = ScenarioBuilder::from_text(text).origin(&origin).load().unwrap();
+                assert_eq!(found.canonical(), expected.canonical());
+                cells += 1;
+            }
+        }
+        assert!(cells > 20 * 40, "{cells}");
+        // Values that were set are in the text.
+        let text = "seed = 1\nstop = \"1s\"\r\nlink.l = { from = \"a\", to = \"b\", rate = \"1Mbit\", delay = \"5ms\", queue = \"fifo\" }\n\
+            flow.x = { from = \"a\", to = \"b\" }";
+        let scenario = Scenario::from_text(text).unwrap().set("stop", "3s").unwrap();
+        let own = of_scenario("own", &scenario, &catalog).unwrap();
+        let found = Scenario::from_text(own.around().unwrap().with(&disciplines[1].entrant())).unwrap();
+        assert_eq!(found.canonical(), own.with_discipline(&disciplines[1]).unwrap().canonical());
     }
 
     #[test]

@@ -57,6 +57,25 @@ fn csv<R: Table>(results: &Results) -> String {
 }
 
 #[test]
+fn the_scenario_of_a_report_gives_its_numbers() {
+    let text = TEXT.replace("Two flows", "</script></pre> & 'two' \\\"flows\\\" \\u0001 é") + "# </script>";
+    let scenario = Scenario::from_text(text).unwrap().set("stop", "3s").unwrap();
+    let results = Run::new(&scenario).seeds(2).simulate().unwrap();
+    let page = results.report();
+    // As the page's script reads it: the text of an element.
+    let (_, rest) = page.split_once("<pre id=\"scenario\" data-seeds=\"2\">").expect("it has a link");
+    let (html, _) = rest.split_once("</pre>").unwrap();
+    assert!(!html.contains('<'));
+    let text = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]
+        .iter()
+        .fold(html.to_owned(), |text, (from, to)| text.replace(from, to));
+    assert_eq!(text, scenario.canonical());
+    let again = Run::new(&Scenario::from_text(text).unwrap()).seeds(2).simulate().unwrap();
+    assert_eq!(csv::<FlowRow>(&again), csv::<FlowRow>(&results));
+    assert_eq!(again.report(), page);
+}
+
+#[test]
 fn tables_have_the_bytes_of_the_csv_files() {
     let folder = tempfile::tempdir().unwrap();
     let results = Run::new(&scenario()).seeds(2).folder(folder.path()).simulate().unwrap();

@@ -10,6 +10,7 @@ use crate::figure::{COLOURS, Panel, bars};
 use crate::html::{escape, table};
 use crate::page::{card, explorable};
 use crate::panels::{MAX_BARS, Point, share_bars, sweep_panels_by};
+use crate::playground;
 use crate::run_results::name;
 use crate::shares::{FlowShare, Keys, shares_of};
 use crate::store::{StoredPoint, StoredRun};
@@ -53,7 +54,8 @@ impl Comparison {
             let state = if run.complete { "" } else { " (interrupted: incomplete)" };
             let _ = writeln!(
                 out,
-                "<li><span class=\"k{}\"></span>{}: {}, {seeds}, scenario {}{state}</li>",
+                "<li data-opens=\"scenario-{}\"><span class=\"k{}\"></span>{}: {}, {seeds}, scenario {}{state}</li>",
+                key + 1,
                 key.min(COLOURS),
                 escape(name),
                 escape(&run.title),
@@ -117,7 +119,7 @@ impl Comparison {
         for text in (0..runs.len()).filter_map(|number| alone(runs, number)) {
             let _ = writeln!(out, "<p>{}</p>", escape(&text));
         }
-        out
+        out + &texts(runs)
     }
 
     /// The rows of the terminal, a table for each point.
@@ -148,6 +150,26 @@ impl Comparison {
         }
         out
     }
+}
+
+/// The scenarios, as far as there is room.
+fn texts(runs: &[StoredRun]) -> String {
+    let mut out = String::new();
+    for (number, run) in (1..).zip(runs) {
+        let link = match run.is_in_real_time {
+            true => String::new(),
+            false => playground::seeds(&run.scenario, run.seeds.len()),
+        };
+        let text = format!(
+            "<details><summary>Scenario of [{number}]</summary><div><pre id=\"scenario-{number}\"{link}>{}</pre></div></details>\n",
+            escape(&run.scenario)
+        );
+        if out.len() + text.len() > BUDGET / 3 {
+            break;
+        }
+        out.push_str(&text);
+    }
+    out
 }
 
 /// The points that several runs have, in each of them.

@@ -54,6 +54,9 @@ pub struct Entrant {
     pub name: String,
     /// The queue in the syntax of a scenario.
     pub queue: String,
+    /// The same queue with marking enabled, if it can mark and does not by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marking: Option<String>,
     /// Behaviour, a sentence for each part of the discipline.
     pub summary: String,
     /// Time per packet and memory per flow of each of its parts.
@@ -84,12 +87,26 @@ pub struct Situation {
     pub title: String,
     /// A description for readers.
     pub about: String,
+    /// Its scenario; none if it is unknown.
+    pub scenario: Option<Around>,
     /// The link whose delays and utilisation are compared; none where no discipline ran.
     pub link: Option<String>,
     /// The groups of its flows, in the order of the scenario.
     pub groups: Vec<String>,
     /// Cells in the order of the disciplines.
     pub cells: Vec<Cell>,
+}
+
+/// The scenario of a situation around the queue that each discipline replaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// The text before the queue.
+    pub before: String,
+    /// The text after it.
+    pub after: String,
+    /// Whether queues that can mark do, since flows respond to marks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marks: bool,
 }
 
 /// The result of a discipline in a situation.
@@ -211,6 +228,7 @@ impl Situation {
     #[must_use]
     pub fn of(
         [name, title, about]: [String; 3],
+        scenario: Option<Around>,
         obstacles: Vec<Option<String>>,
         played: &[PointResults],
     ) -> Self {
@@ -228,7 +246,17 @@ impl Situation {
             None => points.next().map_or_else(missing, |point| Cell::Played(Played::of(point))),
         };
         let link = link.map(|link| link.name.to_owned());
-        Self { name, title, about, link, groups, cells: obstacles.into_iter().map(cell).collect() }
+        Self { name, title, about, scenario, link, groups, cells: obstacles.into_iter().map(cell).collect() }
+    }
+}
+
+impl Around {
+    /// The scenario of the cell of a discipline.
+    #[must_use]
+    pub fn with(&self, entrant: &Entrant) -> String {
+        let Self { before, after, marks } = self;
+        let queue = entrant.marking.as_ref().filter(|_| *marks).unwrap_or(&entrant.queue);
+        format!("{before}{queue}{after}")
     }
 }
 

@@ -10,6 +10,7 @@ use super::columns::{self, COSTS, Column, Tradeoff};
 use super::{Cell, Entrant, League, Situation};
 use crate::html::escape;
 use crate::page::explorable;
+use crate::playground;
 use crate::statistics::number;
 
 const STYLE: &str = include_str!("style.css");
@@ -149,6 +150,7 @@ impl League {
         });
         out.push_str(&table(columns.iter().map(|column| escape(&column.heading)), rows));
         out.push_str(&self.empty(situation));
+        out.push_str(&self.scenario(situation));
         out + "</section>\n"
     }
 
@@ -197,6 +199,24 @@ impl League {
         }
     }
 
+    /// The scenario of a situation, with the place of the discipline as a variable.
+    fn scenario(&self, situation: &Situation) -> String {
+        let Some(around) = &situation.scenario else { return String::new() };
+        let mut played =
+            self.disciplines.iter().zip(&situation.cells).filter(|(_, cell)| cell.played().is_some());
+        let seeds =
+            played.find(|(entrant, _)| is_standard(entrant)).map_or_else(String::new, |(entrant, _)| {
+                playground::seeds(&around.with(entrant), usize::try_from(self.seeds).unwrap_or(usize::MAX))
+            });
+        let marks = if around.marks { " data-marks=\"1\"" } else { "" };
+        // HTML ignores a newline at the start.
+        format!(
+            "<details><summary>Scenario</summary><div><pre{seeds}{marks}>\n{}<var>discipline</var>{}</pre></div></details>\n",
+            escape(&around.before),
+            escape(&around.after)
+        )
+    }
+
     /// The table of disciplines and their costs.
     fn costs(&self) -> String {
         let head = COSTS.map(|(heading, _)| heading.to_owned()).into_iter();
@@ -211,7 +231,7 @@ impl League {
             let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
             (
                 entrant,
-                escape(&entrant.name),
+                with_queue(entrant),
                 counts + &words(&entrant.cost) + &words(needs) + &words(&entrant.summary),
             )
         });
@@ -303,6 +323,24 @@ fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: boo
     let phases = if played.depends_on_phases { "~" } else { "" };
     let mean = if is_led { led(cell, mean) } else { mean.to_owned() };
     format!("<td>{phases}{mean}{interval}</td>")
+}
+
+/// The name of a discipline with its queue, for links to the playground.
+fn with_queue(entrant: &Entrant) -> String {
+    let name = escape(&entrant.name);
+    if !is_standard(entrant) {
+        return name;
+    }
+    let marking = entrant
+        .marking
+        .as_ref()
+        .map_or_else(String::new, |queue| format!(" data-marking=\"{}\"", escape(queue)));
+    format!("<span data-queue=\"{}\"{marking}>{name}</span>", escape(&entrant.queue))
+}
+
+/// Whether a discipline is one of this project, and not registered by a program.
+fn is_standard(entrant: &Entrant) -> bool {
+    apportion_scenario::queue::from_text(&entrant.queue).is_ok()
 }
 
 /// Family of a discipline, by the first of its parts; empty if the catalogue does not have it.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::columns;
-use super::{Cell, CellMetric, Entrant, League, Played, Situation};
+use super::{Around, Cell, CellMetric, Entrant, League, Played, Situation};
 use crate::statistics::Estimate;
 use crate::store::file_name;
 
@@ -47,6 +47,8 @@ struct Heading {
     name: String,
     title: String,
     about: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scenario: Option<Around>,
     link: Option<String>,
     groups: Vec<String>,
     /// Names and units.
@@ -95,8 +97,8 @@ impl League {
                     }
                 })
                 .collect();
-            let Situation { name, title, about, link, groups, .. } = situation.clone();
-            out += &line(&Heading { name, title, about, link, groups, metrics });
+            let Situation { name, title, about, scenario, link, groups, .. } = situation.clone();
+            out += &line(&Heading { name, title, about, scenario, link, groups, metrics });
             out += &cells;
         }
         out
@@ -155,7 +157,7 @@ fn of_text(text: &str) -> Result<League, String> {
     // Names of situations are file names in a kit.
     let mut names = BTreeSet::new();
     for _ in 0..head.situations {
-        let Heading { name, title, about, link, groups, metrics } = next(&mut lines)?;
+        let Heading { name, title, about, scenario, link, groups, metrics } = next(&mut lines)?;
         if name.starts_with('.')
             || name.is_empty()
             || file_name(&name) != name
@@ -185,7 +187,7 @@ fn of_text(text: &str) -> Result<League, String> {
                 }
             });
         }
-        situations.push(Situation { name, title, about, link, groups, cells });
+        situations.push(Situation { name, title, about, scenario, link, groups, cells });
     }
     if lines.next().is_some() {
         return Err("it has more lines than its first one says".to_owned());

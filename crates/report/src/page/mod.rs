@@ -10,6 +10,7 @@ use crate::explore;
 use crate::figure::style_sheet;
 use crate::headline;
 use crate::html::escape;
+use crate::playground;
 use crate::run_results::{PointResults, RunResults};
 use crate::shares::Keys;
 
@@ -61,10 +62,11 @@ fn document_with(title: &str, style: &str, main: &str, script: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{}</title>\n<style>\n{}{}{style}</style>\n</head>\n<body>\n<main>\n{main}</main>\n{script}</body>\n</html>\n",
+         <title>{}</title>\n<style>\n{}{}{style}</style>\n</head>\n<body>\n<main{}>\n{main}</main>\n{script}</body>\n</html>\n",
         escape(title),
         include_str!("style.css"),
         style_sheet(),
+        playground::address(),
     )
 }
 
@@ -77,8 +79,11 @@ fn header(run: &RunResults) -> String {
         [only] => format!("seed {only}"),
         all => format!("{} seeds", all.len()),
     };
-    let mut out =
-        format!("<h1>{}</h1>\n<p class=\"sub\">{points}{seeds}{}</p>\n", escape(&run.title), window(run));
+    let mut out = format!(
+        "<h1>{}</h1>\n<p class=\"sub\" data-opens=\"scenario\">{points}{seeds}{}</p>\n",
+        escape(&run.title),
+        window(run)
+    );
     if !run.complete {
         let planned = run.seeds.len() * run.points.len();
         let done: usize = run.points.iter().map(|p| p.summary().seeds.len()).sum();
@@ -174,16 +179,19 @@ fn footer(run: &RunResults) -> String {
     facts.push(("Versions", versions.join(", ")));
     let facts: String =
         facts.iter().map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value))).collect();
-    let (command, promise) = match run.is_in_real_time() {
-        true => ("lab", "Runs in real time are statistically similar but not identical"),
-        false => ("run", "The same version gives identical results"),
+    let (command, promise, link) = match run.is_in_real_time() {
+        true => ("lab", "Runs in real time are statistically similar but not identical", String::new()),
+        false => {
+            let link = playground::seeds(&run.scenario, run.seeds.len());
+            ("run", "The same version gives identical results", link)
+        }
     };
     format!(
         "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n\
          <p>Save the scenario below as <code>scenario.toml</code> and run\n\
          <code>apportion {command} scenario.toml --seeds {}</code>. {promise}.</p>\n\
          <dl>\n{facts}</dl>\n\
-         <details><summary>Scenario</summary><div><pre>{}</pre></div></details>\n\
+         <details><summary>Scenario</summary><div><pre id=\"scenario\"{link}>{}</pre></div></details>\n\
          {MEANING}</footer>\n",
         run.seeds.len(),
         escape(&run.scenario),

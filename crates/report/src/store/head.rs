@@ -101,6 +101,10 @@ struct HeadTimekeeping {
 }
 
 impl HeadPoint {
+    pub(super) const fn is_in_real_time(&self) -> bool {
+        !self.in_real_time.is_empty()
+    }
+
     /// The cut of the replication.
     pub(super) fn cut(&self) -> Option<Cut> {
         let [at, stop] = self.cut_s?.map(|seconds| Time::ZERO + Span::from_secs_f64(seconds.max(0.0)));

@@ -47,6 +47,8 @@ pub struct StoredRun {
     pub seeds: Vec<u64>,
     /// The text of the scenario.
     pub(crate) scenario: String,
+    /// Whether it was run in real time.
+    pub(crate) is_in_real_time: bool,
     /// The points, in the order of the sweep.
     pub(crate) points: Vec<StoredPoint>,
 }
@@ -91,6 +93,7 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
         points,
         title: head.title,
         scenario: head.scenario,
+        is_in_real_time: head.points.iter().any(HeadPoint::is_in_real_time),
         hash: head.hash,
         complete: head.complete,
         cut: head.points.iter().find_map(HeadPoint::cut),
