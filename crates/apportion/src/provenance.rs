@@ -1,7 +1,6 @@
 //! The provenance of results.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Instant;
 
 use apportion_report::Provenance;
@@ -27,13 +26,14 @@ impl Begun {
 
     /// Returns the provenance of the run at its end, with `reused` simulations from the cache.
     pub(crate) fn end(&self, reused: usize) -> Provenance {
+        let [host, kernel] = system();
         Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: COMMIT.to_owned(),
             build: BUILD.to_owned(),
             target: format!("{TARGET} {}", env!("APPORTION_PROFILE")),
-            host: host(),
-            kernel: of_kernel("osrelease"),
+            host,
+            kernel,
             command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             reused: reused as u64,
             wall_s: self.at.map_or(0.0, |at| millis(at.elapsed().as_secs_f64())),
@@ -47,16 +47,16 @@ fn millis(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// Returns a setting of the kernel; empty if the kernel has none of this name.
-fn of_kernel(name: &str) -> String {
-    fs::read_to_string(format!("/proc/sys/kernel/{name}"))
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default()
+/// Returns the name of this machine and the release of its kernel; empty if they are not known.
+#[cfg(unix)]
+fn system() -> [String; 2] {
+    let Ok(names) = nix::sys::utsname::uname() else { return Default::default() };
+    [names.nodename(), names.release()].map(|name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the name of this machine; empty if it is not known.
-fn host() -> String {
-    if cfg!(windows) { std::env::var("COMPUTERNAME").unwrap_or_default() } else { of_kernel("hostname") }
+#[cfg(not(unix))]
+fn system() -> [String; 2] {
+    [std::env::var("COMPUTERNAME").unwrap_or_default(), String::new()]
 }
 
 /// Returns the CPU time of this process so far on all cores.
@@ -76,6 +76,17 @@ const fn cpu_s() -> Option<f64> {
 /// Returns the versions of everything that results depend on; of the kernel only for runs in real time.
 pub(crate) fn versions(in_real_time: bool) -> BTreeMap<String, String> {
     let own = ("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let kernel = in_real_time.then(|| ("kernel".to_owned(), of_kernel("osrelease")));
-    [own].into_iter().chain(kernel.filter(|(_, release)| !release.is_empty())).collect()
+    let [_, kernel] = if in_real_time { system() } else { Default::default() };
+    let kernel = (!kernel.is_empty()).then(|| ("kernel".to_owned(), kernel));
+    [own].into_iter().chain(kernel).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_and_its_kernel_have_names() {
+        assert!(system().iter().all(|name| !name.is_empty()), "{:?}", system());
+    }
 }
