@@ -40,8 +40,10 @@ const WIDE: usize = 400;
 
 pub fn top(arguments: &arguments::Top) -> anyhow::Result<Status> {
     let (address, seen) = find(arguments.address.as_ref())?;
-    let is_terminal = stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
-    if is_terminal && !arguments.once {
+    let is_terminal = stdout().is_terminal();
+    // A terminal of this name cannot move its cursor.
+    let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    if is_terminal && !is_dumb && !arguments.once {
         return screen::show(&address, seen, arguments.interval);
     }
     let columns = terminal::size().ok().filter(|_| is_terminal).map_or(WIDE, |(columns, _)| columns.into());

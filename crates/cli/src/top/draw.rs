@@ -54,7 +54,7 @@ fn first_line(state: &State, now: Duration, columns: usize) -> Line<'static> {
     for text in states {
         let left = columns.saturating_sub(spans.iter().map(Span::width).sum());
         // The address is less important than that it is silent.
-        if left < SHORTEST {
+        if left < SHORTEST.min(width(&text) + 2) {
             spans.clear();
         } else {
             spans.push(Span::from("  "));

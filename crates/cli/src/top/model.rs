@@ -8,8 +8,8 @@ use super::format::{clip, count, duration};
 /// A number, if it is known: finite and not negative.
 pub type Known = Option<f64>;
 
-/// Maximum of characters of a title: the state behind it must be seen. Chosen: half of a narrow line.
-const MAX_TITLE: usize = 40;
+/// Maximum of characters of a title: the state behind it must be seen. Chosen: less than half of a line.
+const MAX_TITLE: usize = 30;
 
 /// A run or a gateway at one time.
 #[derive(Clone, Debug, Default)]
