@@ -109,7 +109,7 @@ class Repository:
             self.dead.append(f"{page}: {link}")
             return link
         elif file.suffix == ".md":
-            if file.parts[0] == "crates" and not (PAGES / file).exists():
+            if file.parts[0] not in ROOT_PAGES + FOLDERS_OF_PAGES and not (PAGES / file).exists():
                 self.write_page(file, (self.root / file).read_text())
             return link
         elif file == LEAGUE:
