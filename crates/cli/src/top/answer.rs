@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::model::{Seen, of_gateway, of_run};
-
 /// Maximum of characters of a name. Chosen: more than fits a line.
 const MAX_NAME: usize = 200;
 
@@ -90,11 +88,17 @@ pub struct GatewayAnswer {
     pub traffic: BTreeMap<String, Traffic>,
 }
 
+/// The data of either page.
+pub enum Page {
+    Run(RunAnswer),
+    Gateway(GatewayAnswer),
+}
+
 /// Reads the JSON of either page.
 ///
 /// # Errors
 /// It is neither.
-pub fn read(json: &[u8]) -> Result<Seen, String> {
+pub fn read(json: &[u8]) -> Result<Page, String> {
     let answer: Answer = serde_json::from_slice(json).map_err(|error| {
         format!("its answer is not JSON of a run or a gateway: {}", clean(&error.to_string()))
     })?;
@@ -102,11 +106,12 @@ pub fn read(json: &[u8]) -> Result<Seen, String> {
         answer;
     match (answer.directions, answer.traffic, state) {
         (Some(directions), Some(traffic), _) => {
-            Ok(of_gateway(GatewayAnswer { title, uptime: uptime_seconds, obstacles, directions, traffic }))
+            let uptime = uptime_seconds;
+            Ok(Page::Gateway(GatewayAnswer { title, uptime, obstacles, directions, traffic }))
         }
         (_, _, Some(state)) if replications.0.is_some() => {
             let replications = [replications_done, replications];
-            Ok(of_run(RunAnswer { title, state, replications, course }))
+            Ok(Page::Run(RunAnswer { title, state, replications, course }))
         }
         _ => Err("it is no page of a run or a gateway".to_owned()),
     }

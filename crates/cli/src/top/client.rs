@@ -22,7 +22,7 @@ const MAX_ANSWER: usize = 32 << 20;
 /// Why there is none.
 pub fn ask(address: &Address, link: usize) -> Result<Seen, String> {
     let answer = get(address, &format!("/stats.json?link={link}"))?;
-    answer::read(body(&answer)?)
+    answer::read(body(&answer)?).map(Seen::from)
 }
 
 /// The answer with its head.

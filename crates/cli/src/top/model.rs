@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Counts, Course, GatewayAnswer, GatewayFlow, LinkState, Name, RunAnswer, RunFlow, sum};
+use super::answer::{
+    Counts, Course, GatewayAnswer, GatewayFlow, LinkState, Name, Page, RunAnswer, RunFlow, sum,
+};
 use super::format::{clip, count, duration};
 
 /// A number, if it is known: finite and not negative.
@@ -100,6 +102,15 @@ impl Side {
     }
 }
 
+impl From<Page> for Seen {
+    fn from(page: Page) -> Self {
+        match page {
+            Page::Run(answer) => of_run(answer),
+            Page::Gateway(answer) => of_gateway(answer),
+        }
+    }
+}
+
 impl Seen {
     /// Fills in the rates of customers that are not among the largest, by what they sent since `before`.
     pub fn fill_rates(&mut self, before: &Self) {
@@ -123,7 +134,7 @@ fn part(part: Known, whole: Known) -> Known {
     whole.filter(|whole| *whole > 0.0).and_then(|whole| Some(part? / whole))
 }
 
-pub fn of_run(answer: RunAnswer) -> Seen {
+fn of_run(answer: RunAnswer) -> Seen {
     let is_running = answer.state.0 == "running";
     let said = run_in_words(&answer);
     let course = answer.course.unwrap_or_default();
@@ -201,7 +212,7 @@ fn of_run_flow(flow: RunFlow) -> Flow {
 /// The directions in the order of the table.
 const DIRECTIONS: [&str; 2] = ["down", "up"];
 
-pub fn of_gateway(mut answer: GatewayAnswer) -> Seen {
+fn of_gateway(mut answer: GatewayAnswer) -> Seen {
     let mut seen = Seen {
         is_gateway: true,
         said: gateway_in_words(&answer),

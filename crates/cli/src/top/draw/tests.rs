@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 
 use super::*;
-use crate::top::answer::read;
+use crate::top::answer;
 
 const RUN: &str = r#"{
   "title": "two queues", "run": 1, "state": "running", "replications_done": 1, "replications": 4, "courses": [],
@@ -56,6 +56,10 @@ const GATEWAY: &str = r#"{
       "customers": [{"number": 3, "customer": "alice", "bytes_per_second": 23000, "plan_bytes_per_second": 1786250, "entitlement_bytes_per_second": null}]}
   }
 }"#;
+
+fn read(json: &[u8]) -> Result<Seen, String> {
+    answer::read(json).map(Seen::from)
+}
 
 fn state(json: &str) -> State {
     State::new("http://127.0.0.1:9618/".to_owned(), read(json.as_bytes()).unwrap(), Duration::ZERO)

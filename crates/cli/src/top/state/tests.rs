@@ -12,7 +12,7 @@ fn seen(links: usize, flows: usize) -> Seen {
         list(links, &link),
         list(flows, &flow)
     );
-    read(json.as_bytes()).unwrap()
+    read(json.as_bytes()).unwrap().into()
 }
 
 fn state(links: usize, flows: usize) -> State {
