@@ -1,6 +1,7 @@
-//! The terminal: draws the state, reads keys, and asks the page in a thread of its own.
+//! The terminal: draws the state, reads keys and asks the page, each of both in a thread of its own.
 
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::io::{self, ErrorKind, IsTerminal as _, stdin};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A terminal that has been closed cannot be restored, and no message reaches it.
+        drop(ratatui::try_restore());
     }
 }
 
@@ -40,7 +42,8 @@ pub fn show(address: &Address, first: Seen, interval: Option<Duration>) -> anyho
     let state = State::new(address.url(), first, Duration::ZERO);
     let _restored = Restored;
     let mut terminal = ratatui::try_init().context("the terminal cannot be used; --once needs none")?;
-    let mut screen = Screen { state, interval, ask, answers, is_asking: false, next: Duration::ZERO };
+    let events = events()?;
+    let mut screen = Screen { state, interval, events, ask, answers, is_asking: false, next: Duration::ZERO };
     screen.run(&mut terminal, &interrupt).context("the terminal failed")
 }
 
@@ -62,9 +65,19 @@ fn asker(address: Address) -> anyhow::Result<(SyncSender<usize>, Receiver<Answer
     Ok((ask, answers))
 }
 
+/// A thread that reads keys and changes of size. crossterm reads a terminal that has been closed again and again, and does not return: this
+/// thread then ends with the program.
+fn events() -> anyhow::Result<Receiver<io::Result<Event>>> {
+    let (tell, events) = channel();
+    let work = move || while tell.send(event::read()).is_ok() {};
+    thread::Builder::new().name("keys".to_owned()).spawn(work).context("cannot start a thread")?;
+    Ok(events)
+}
+
 struct Screen {
     state: State,
     interval: Option<Duration>,
+    events: Receiver<io::Result<Event>>,
     ask: SyncSender<usize>,
     answers: Receiver<Answer>,
     is_asking: bool,
@@ -73,7 +86,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn run(&mut self, terminal: &mut DefaultTerminal, interrupt: &Interrupt) -> std::io::Result<Status> {
+    fn run(&mut self, terminal: &mut DefaultTerminal, interrupt: &Interrupt) -> io::Result<Status> {
         let begin = now();
         let has_colours = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         let mut drawn = None;
@@ -88,9 +101,9 @@ impl Screen {
                 terminal.draw(|frame| paint(frame, &mut self.state, now, has_colours))?;
                 (is_new, drawn) = (false, Some(silence));
             }
-            while event::poll(if is_new { Duration::ZERO } else { ROUND })? {
+            while let Some(event) = self.event(if is_new { Duration::ZERO } else { ROUND })? {
                 is_new = true;
-                let Event::Key(key) = event::read()? else { continue };
+                let Event::Key(key) = event else { continue };
                 match self.state.key(key) {
                     Wish::Draw => (),
                     Wish::Ask => self.next = now,
@@ -100,6 +113,15 @@ impl Screen {
             if interrupt.cancel.is_cancelled() {
                 return Ok(Status::FAILURE);
             }
+        }
+    }
+
+    /// A key or a new size, if it comes within this time.
+    fn event(&self, wait: Duration) -> io::Result<Option<Event>> {
+        match self.events.recv_timeout(wait) {
+            Ok(event) => event.map(Some),
+            Err(RecvTimeoutError::Timeout) if stdin().is_terminal() => Ok(None),
+            Err(_) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it has been closed")),
         }
     }
 

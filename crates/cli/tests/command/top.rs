@@ -75,7 +75,7 @@ mod screen {
     use apportion_core::units::Time;
     use apportion_linux::clock::Clock;
     use apportion_testing::child::Running;
-    use nix::pty::{Winsize, openpty};
+    use nix::pty::{OpenptyResult, Winsize, openpty};
     use nix::sys::signal::Signal;
     use nix::sys::termios::{Termios, tcgetattr};
     use nix::unistd::write;
@@ -97,7 +97,20 @@ to = "b"
 tcp = "rfc"
 "#;
 
-    /// The command in a terminal of 80 columns and 24 rows.
+    /// A terminal of 80 columns and 24 rows, and the command in it.
+    fn top(address: &str) -> (OpenptyResult, Running) {
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let mut pair = openpty(&size, None).unwrap();
+        // The copy is closed in the child, which would keep its own terminal open.
+        pair.master = pair.master.try_clone().unwrap();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command.args(["top", address]).env("TERM", "xterm").env_remove("NO_COLOR");
+        let end = || Stdio::from(pair.slave.try_clone().unwrap());
+        let child = Running::start(command.stdin(end()).stdout(end()).stderr(end()));
+        (pair, child)
+    }
+
+    /// The command, and what its terminal shows.
     struct Terminal {
         child: Running,
         keyboard: OwnedFd,
@@ -109,13 +122,8 @@ tcp = "rfc"
 
     impl Terminal {
         fn start(address: &str) -> Self {
-            let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-            let pair = openpty(&size, None).unwrap();
+            let (pair, child) = top(address);
             let before = tcgetattr(&pair.slave).unwrap();
-            let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
-            command.args(["top", address]).env("TERM", "xterm").env_remove("NO_COLOR");
-            let end = || Stdio::from(pair.slave.try_clone().unwrap());
-            let child = Running::start(command.stdin(end()).stdout(end()).stderr(end()));
             let mut screen = File::from(pair.master.try_clone().unwrap());
             let (tell, output) = channel();
             std::thread::spawn(move || {
@@ -181,6 +189,18 @@ tcp = "rfc"
             signal.into_iter().for_each(|signal| terminal.child.signal(signal));
             assert_eq!(terminal.end(), status, "{keys:?} {signal:?}");
         }
+    }
+
+    #[test]
+    fn it_ends_with_its_terminal_without_a_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let watched = watched(folder.path());
+        let (pair, mut child) = top(watched.address());
+        let mut screen = File::from(pair.master);
+        assert_ne!(screen.read(&mut [0; 4_096]).unwrap(), 0);
+        drop((screen, pair.slave));
+        let status = child.wait();
+        assert_eq!(status.code(), Some(2), "{status}");
     }
 
     #[test]
