@@ -149,6 +149,12 @@ test("a long run asks first and can be cancelled", async () =>
     await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
   }));
 
+test("a file is refused", async () =>
+  withPage({ fragment: await small() }, async (page) => {
+    await type(page, SMALL.replace('"4Mbit"', '{ trace = "link.txt" }'));
+    await page.getByText("a page reads no files").waitFor();
+  }));
+
 test("text over 200 kB is refused", async () =>
   withPage({ fragment: await small() }, async (page) => {
     await type(page, `${SMALL}# ${"x".repeat(200_000)}\n`);

@@ -142,7 +142,17 @@ impl<'a> Files<'a> {
     }
 
     /// The bytes of a file, which is read once, even if many points of a sweep refer to it.
+    // Inlined, as its callers are: in a page it is known to fail, and the parsers of files are not compiled.
+    #[inline(always)]
     pub(crate) fn bytes(&self, path: &Path) -> Content {
+        if cfg!(all(target_family = "wasm", target_os = "unknown")) {
+            Err(in_a_page())
+        } else {
+            self.read_once(path)
+        }
+    }
+
+    fn read_once(&self, path: &Path) -> Content {
         let full = self.folder.join(path);
         let mut seen = self.seen.borrow_mut();
         let read = || match (self.read)(&full) {
@@ -164,6 +174,7 @@ impl<'a> Files<'a> {
         seen.entry(path.to_path_buf()).or_insert_with(read).clone()
     }
 
+    #[inline(always)]
     pub(crate) fn text(&self, path: &Path) -> Result<String, FileError> {
         let bytes = self.bytes(path)?;
         let refuse = |why| FileError::new(None, format!("`{}` is {why}", path.display()));
@@ -172,6 +183,7 @@ impl<'a> Files<'a> {
 
     /// The text of a graph, in UTF-8 or, like graphs of the Topology Zoo, in ISO 8859-1, where each byte is a
     /// character.
+    #[inline(always)]
     pub(crate) fn graph(&self, path: &Path) -> Result<String, FileError> {
         let bytes = self.bytes(path)?;
         if bytes.len() as u64 > MAX_GRAPH {
@@ -193,6 +205,10 @@ impl<'a> Files<'a> {
         };
         seen.iter().filter_map(hash).collect()
     }
+}
+
+fn in_a_page() -> FileError {
+    FileError::new(None, "a page reads no files; run the scenario with the command `apportion run`")
 }
 
 /// The program that compressed these bytes, by the magic numbers of its files.
