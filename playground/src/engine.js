@@ -7,11 +7,10 @@ const text = (memory, at, length) => new TextDecoder().decode(new Uint8Array(mem
  *
  * `progress(part)` is called during a run. `policy(rate)` returns a number for a link whose discipline is the reader's
  * own, and `admit(number, now, flow, size, packets, bytes, random)` its verdict: 0 accept, 1 drop, 2 mark. Imports of a
- * dependency that no request reaches are stubs that throw. A request that panics throws its message.
+ * dependency that no request reaches are stubs that throw. A request that panics throws; the command shows its message.
  */
 export async function start(module, { progress = () => {}, policy = () => 0, admit = () => 0 } = {}) {
-  let panic;
-  const own = { progress, policy, admit, failed: (at, length) => (panic = text(exports.memory, at, length)) };
+  const own = { progress, policy, admit };
   const imports = {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
     imports[from] ??= {};
@@ -28,13 +27,7 @@ export async function start(module, { progress = () => {}, policy = () => 0, adm
     const argument = new TextEncoder().encode(JSON.stringify(object));
     const at = alloc(argument.length);
     new Uint8Array(memory.buffer, at, argument.length).set(argument);
-    let answer;
-    try {
-      answer = request(at, argument.length) >>> 0; // It frees the argument.
-    } catch (error) {
-      if (panic) error.message = panic;
-      throw error;
-    }
+    const answer = request(at, argument.length) >>> 0; // It frees the argument.
     const length = new DataView(memory.buffer).getUint32(answer, true);
     const json = text(memory, answer + 4, length);
     free(answer, 4 + length);

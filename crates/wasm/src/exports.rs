@@ -2,12 +2,8 @@
 #![expect(unsafe_code, reason = "JavaScript passes addresses; each use of one says why it is sound")]
 
 use std::ptr;
-use std::sync::Once;
 
-use crate::host;
 use crate::request::answer;
-
-static PANICS: Once = Once::new();
 
 /// Allocates `len` bytes, which [`free`] or [`request`] takes back.
 #[unsafe(no_mangle)]
@@ -31,7 +27,6 @@ unsafe extern "C" fn free(at: *mut u8, len: usize) {
 /// As for [`free`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn request(at: *mut u8, len: usize) -> *mut u8 {
-    PANICS.call_once(|| std::panic::set_hook(Box::new(|panic| host::failed(&panic.to_string()))));
     // SAFETY: a boxed slice of this length was given away at this address.
     let text = unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(at, len)) };
     let answer = answer(&text);

@@ -8,7 +8,6 @@ mod page {
         #[link(wasm_import_module = "env")]
         unsafe extern "C" {
             pub(crate) safe fn progress(part: f64);
-            pub(super) safe fn failed(at: *const u8, len: usize);
             pub(crate) safe fn policy(rate: f64) -> u32;
             pub(crate) safe fn admit(
                 handle: u32,
@@ -23,10 +22,6 @@ mod page {
     }
 
     pub(crate) use imports::{admit, policy, progress};
-
-    pub(crate) fn failed(message: &str) {
-        imports::failed(message.as_ptr(), message.len());
-    }
 }
 
 #[cfg(not(target_family = "wasm"))]

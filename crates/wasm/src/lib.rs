@@ -1,5 +1,6 @@
 //! The simulator and its report as a WebAssembly module, for the playground: a [request](request::answer) is a
 //! JSON object, and so is its answer. It needs no clock, no threads and no files.
+//! A panic is a trap without a message; the command shows the message.
 //!
 //! | export | does |
 //! |---|---|
@@ -10,7 +11,6 @@
 //! | import of `env` | is called |
 //! |---|---|
 //! | `progress(part: f64)` | while a run proceeds, with its completed fraction |
-//! | `failed(ptr, len)` | with a message, before the module aborts by a panic |
 //! | `policy(rate: f64) -> u32` | when a link gets the reader's own buffer policy: the link's rate in bit/s; returns a handle |
 //! | `admit(handle, now: f64, flow, size, packets, bytes: f64, random: f64) -> u32` | for each arrival: time in ns, flow number, size in bytes, backlog, a random number of 0 to 1; returns 0 to accept the packet, 1 to drop and 2 to mark it |
 //!
