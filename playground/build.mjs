@@ -79,6 +79,22 @@ function spelled(bytes) {
   return characters.join("");
 }
 
+/** A module without its custom sections: names, and descriptions for tools that are not used. */
+function bare(wasm) {
+  const kept = [wasm.subarray(0, 8)];
+  for (let at = 8; at < wasm.length; ) {
+    const start = at;
+    const kind = wasm[at++];
+    let length = 0;
+    let shift = 0;
+    do length += (wasm[at] & 127) * 2 ** (7 * shift++);
+    while (wasm[at++] & 128);
+    at += length;
+    if (kind !== 0) kept.push(wasm.subarray(start, at));
+  }
+  return Buffer.concat(kept);
+}
+
 /** Builds the page around an engine, and returns its text and the list of scenarios in it. */
 export async function page(wasm) {
   const worker = await bundle("worker.js");
@@ -100,7 +116,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.error("usage: node build.mjs ENGINE.wasm [PAGE.html]");
     process.exit(2);
   }
-  const wasm = await readFile(engine);
+  const wasm = bare(await readFile(engine));
   const { text, list } = await page(wasm);
   await writeFile(out, text);
   await writeFile(join(dirname(out), "scenarios.json"), `${list}\n`);
