@@ -129,12 +129,14 @@ const step = (figure, mark, key) => {
   const { along } = figure.data, marks = marksOf(figure);
   if (mark === null) return marks[0] ?? null;
   const own = marks.filter(({ of }) => of === mark.of).sort((a, b) => a[along] - b[along]);
-  const at = own.findIndex(({ i }) => i === mark.i);
+  // The view may have left the mark, and all of its series.
+  if (own.length === 0) return marks[0] ?? null;
+  const sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+  const found = own.findIndex(({ i }) => i === mark.i), at = found < 0 && sign < 0 ? own.length : found;
   if (key === "Home") return own[0];
   if (key === "End") return own.at(-1);
   const isAlong = (along === "x") === (key === "ArrowLeft" || key === "ArrowRight");
-  const sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
-  if (isAlong) return own[clamp(at + sign, 0, own.length - 1)] ?? mark;
+  if (isAlong) return own[clamp(at + sign, 0, own.length - 1)];
   // Series side by side, in the order of their marks on the screen.
   const across = along === "x" ? "y" : "x";
   const each = [...new Set(marks.map(({ of }) => of))].map((of) => {

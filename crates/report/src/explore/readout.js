@@ -83,7 +83,7 @@ const onKey = (figure, event) => {
   const { key } = event;
   if (/^(Arrow|Home$|End$)/.test(key)) {
     const next = step(figure, mark, key);
-    if (next === mark && isZoomed(figure) && pan(figure, key)) show(figure, step(figure, mark, key), true);
+    if (next === mark && isZoomed(figure) && pan(figure, key, mark)) show(figure, step(figure, mark, key), true);
     else show(figure, next, true);
   } else if (key === "Escape" && mark !== null) hide();
   else if (key === "Enter" && mark !== null) figure.onGo?.(mark);

@@ -23,6 +23,8 @@ const zoomTo = (figure, [from, to]) => {
     one.view = isWhole ? one.data.x.ends : [back(a), back(b)];
     paint(one);
     one.svg.closest("figure")?.classList.toggle("zoomed", !isWhole);
+    // The mark that is read moves with the view, or leaves it.
+    if (current?.figure === one) show(one, marksOf(one).find(({ of, i }) => of === current.mark.of && i === current.mark.i) ?? null);
   }
 };
 
@@ -37,9 +39,18 @@ const middleOf = (figure) => {
   const [low, high] = figure.view;
   return mark === null ? (figure.data.x.log ? Math.sqrt(low * high) : (low + high) / 2) : mark.of.x[mark.i];
 };
-const pan = (figure, key) => {
-  const { ends } = figure.data.x, [low, high] = figure.view, by = (high - low) / 4;
-  const shift = key === "ArrowRight" ? Math.min(by, ends[1] - high) : key === "ArrowLeft" ? Math.max(-by, ends[0] - low) : 0;
+// Moves the view by a quarter, or as far as the next value of the series that is read, or of any.
+const pan = (figure, key, mark) => {
+  const sign = key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0;
+  if (sign === 0) return false;
+  const { ends } = figure.data.x, [low, high] = figure.view, quarter = (high - low) / 4, edge = sign > 0 ? high : low;
+  let next = Infinity;
+  for (const { x, y } of mark === null ? figure.series.filter(isShown) : [mark.of]) {
+    x.forEach((at, i) => { if (y[i] != null && sign * (at - edge) > 0) next = Math.min(next, sign * (at - edge)); });
+  }
+  if (next === Infinity) return false;
+  const by = Math.max(quarter, next + quarter / 2);
+  const shift = clamp(sign * by, ends[0] - low, ends[1] - high);
   if (Math.abs(shift) < 1e-9) return false;
   zoomTo(figure, [low + shift, high + shift]);
   return true;
@@ -49,8 +60,6 @@ const zoomByKey = (figure, key) => {
   if (!figure.group || !["+", "=", "-", "0"].includes(key)) return false;
   if (key === "0") zoomTo(figure, figure.data.x.ends);
   else zoomBy(figure, key === "-" ? 2 : 0.5, middleOf(figure));
-  const mark = current?.figure === figure ? current.mark : null;
-  if (mark !== null) show(figure, marksOf(figure).find(({ of, i }) => of === mark.of && i === mark.i) ?? null);
   const unit = unitOf(figure.data.x), [low, high] = figure.view.map((x) => Number(x.toPrecision(4)));
   spoken.textContent = `${quantityOf(figure.data.x)} from ${low} to ${high} ${unit}`;
   return true;

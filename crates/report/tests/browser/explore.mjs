@@ -84,6 +84,35 @@ const checks = {
     assert.equal(said.startsWith(`time ${series.x[3]} s: ${series.name}: ${series.y[3]} Mb/s`), true, said);
   },
 
+  async "arrow keys lead to the next value beyond a narrow view"(page) {
+    const { data, svg } = await figure(page, "time"), [series] = data.series;
+    await svg.focus();
+    await page.keyboard.press("ArrowRight");
+    for (let at = 0; at < 9; at++) await page.keyboard.press("+");
+    const isRead = async (key, at) => {
+      await page.keyboard.press(key);
+      const said = await page.locator(".spoken").innerText();
+      assert.equal(said.startsWith(`time ${series.x[at]} s: ${series.name}: ${series.y[at]} Mb/s`), true, `${key}: ${said}`);
+      assert.ok((await page.locator(".readout div").count()) > 0);
+    };
+    for (const at of [1, 2, 3, 4]) await isRead("ArrowRight", at);
+    for (const at of [3, 2]) await isRead("ArrowLeft", at);
+    for (const key of ["Home", "End"]) await isRead(key, 2);
+    // A wheel moves the view away from the mark: there is no readout, and keys go on.
+    const box = await svg.boundingBox();
+    await page.keyboard.press("0");
+    await isRead("Home", 0);
+    await page.mouse.move(box.x + 0.8 * box.width, box.y + 60);
+    await svg.focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.down("Shift");
+    for (let at = 0; at < 12; at++) await page.mouse.wheel(0, -100);
+    await page.keyboard.up("Shift");
+    await page.locator("figure.zoomed").first().waitFor();
+    for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+    assert.ok((await page.locator(".readout div").count()) > 0);
+  },
+
   async "all figures over time of a section zoom together"(page) {
     const { data, node, svg } = await figure(page, "time");
     const labels = () => svg.locator("text").allTextContents();
