@@ -1,5 +1,7 @@
 // The reader's buffer policy: JavaScript that defines `admit`, evaluated in the worker alone.
 
+/** Most characters of an error that are shown. */
+const MOST_TEXT = 2000;
 const VERDICTS = { accept: 0, drop: 1, mark: 2 };
 
 /** The policy that the page begins with. */
@@ -20,8 +22,14 @@ function admit({ flow, packets, random, state }) {
 }
 `;
 
-/** What was thrown, which in a policy may be anything. */
-export const explained = (error) => String(error?.message ?? error);
+/** What was thrown, which in a policy may be anything, even what has no text. */
+export function explained(error) {
+  try {
+    return String(error?.message ?? error).slice(0, MOST_TEXT);
+  } catch {
+    return "The policy threw a value that has no text.";
+  }
+}
 
 /**
  * Imports `policy` and `admit` of the engine, from the text of a policy.

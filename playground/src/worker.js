@@ -6,6 +6,15 @@ import { explained, load } from "./policy.js";
 const post = self.postMessage.bind(self);
 for (let each = self; each; each = Object.getPrototypeOf(each)) Reflect.deleteProperty(each, "postMessage");
 
+/** Whether the engine itself stopped. A value that a policy throws may refuse the question. */
+function isTrap(error) {
+  try {
+    return error instanceof WebAssembly.RuntimeError;
+  } catch {
+    return false;
+  }
+}
+
 let engine;
 let own;
 let bytes = () => 0;
@@ -26,6 +35,6 @@ self.onmessage = async ({ data: { module, javascript, ...message } }) => {
     own = load(javascript ?? "");
     post({ answer: request(message) });
   } catch (error) {
-    post({ failure: explained(error), trap: error instanceof WebAssembly.RuntimeError, bytes: bytes() });
+    post({ failure: explained(error), trap: isTrap(error), bytes: bytes() });
   }
 };

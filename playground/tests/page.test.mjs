@@ -279,6 +279,11 @@ test("a policy of a link runs only when the reader agrees", async () => {
   await withPage({ fragment: await encode({ text: OWN, javascript: accept() }), wait: false }, async (page) => {
     await page.getByText(DOUBT).waitFor();
     assert.equal(await results(page), 0);
+    for (const thrown of ["Object.create(null)", "new Proxy({}, { getPrototypeOf() { throw 1; } })"]) {
+      await code(`function admit() { throw ${thrown}; }`);
+      await page.locator("#message", { hasText: thrown.startsWith("new") ? "[object Object]" : "has no text" }).waitFor();
+      assert.equal(await page.locator("#status").textContent(), "The run failed.");
+    }
     await result(page, () => agree(page));
   });
 });
