@@ -393,3 +393,7 @@ for (const [width, height] of [
       }));
   }
 }
+    await type(page, SMALL.replace("pairs", "pears"));
+    await page.getByRole("button", { name: "Line 7" }).waitFor();
+    assert.equal(await get("Scenario of the result"), SMALL);
+    assert.match(await get("Scenario in the editor"), /pears/);
