@@ -10,8 +10,7 @@ export function groups(flows) {
   return [...found].map(([name, count]) => ({ name, flows: count }));
 }
 
-const most = (values) => (values.length ? Math.max(...values) : undefined);
-const total = (values) => values.reduce((sum, each) => sum + each, 0);
+const absent = (value) => value === null || value === undefined;
 
 /**
  * Rows of the engine's `shares` by point, as `[{ point, total, rows }]`.
@@ -23,28 +22,30 @@ export function byPoint(shares) {
   const points = new Map();
   for (const share of shares) {
     if (!points.has(share.point)) points.set(share.point, new Map());
-    const rows = points.get(share.point);
+    const sums = points.get(share.point);
     const name = group(share.flow);
-    rows.set(name, [...(rows.get(name) ?? []), share]);
+    if (!sums.has(name)) sums.set(name, { flows: 0, got: 0, least: Infinity, most: -Infinity, entitled: 0, entitlements: 0, drops: 0 });
+    add(sums.get(name), share);
   }
-  return [...points].map(([point, rows]) => {
-    const all = total([...rows.values()].flat().map((each) => each.throughput_mbps));
-    return { point, total: all, rows: [...rows].map(([name, flows]) => row(name, flows, all)) };
+  return [...points].map(([point, sums]) => {
+    const total = [...sums.values()].reduce((all, { got }) => all + got, 0);
+    return { point, total, rows: [...sums].map(([name, sum]) => row(name, sum, total)) };
   });
 }
 
-function row(name, flows, all) {
-  const got = flows.map((each) => each.throughput_mbps);
-  const entitlements = flows.map((each) => each.entitlement_mbps).filter((each) => each !== null && each !== undefined);
-  return {
-    name,
-    flows: flows.length,
-    mean: total(got) / flows.length,
-    least: Math.min(...got),
-    most: Math.max(...got),
-    entitlement: entitlements.length === flows.length ? total(entitlements) / flows.length : undefined,
-    delay: most(flows.map((each) => each.delay_p95_ms).filter((each) => each !== null && each !== undefined)),
-    drops: total(flows.map((each) => each.drops)),
-    percent: all > 0 ? (100 * total(got)) / all : 0,
-  };
+function add(sum, { throughput_mbps: got, entitlement_mbps: entitlement, delay_p95_ms: delay, drops }) {
+  sum.flows += 1;
+  sum.got += got;
+  sum.least = Math.min(sum.least, got);
+  sum.most = Math.max(sum.most, got);
+  sum.drops += drops;
+  if (!absent(delay)) sum.delay = Math.max(sum.delay ?? delay, delay);
+  if (absent(entitlement)) return;
+  sum.entitled += 1;
+  sum.entitlements += entitlement;
+}
+
+function row(name, { flows, got, least, most, entitled, entitlements, delay, drops }, total) {
+  const entitlement = entitled === flows ? entitlements / flows : undefined;
+  return { name, flows, mean: got / flows, least, most, entitlement, delay, drops, percent: total > 0 ? (100 * got) / total : 0 };
 }

@@ -1,16 +1,22 @@
 // The strip above the report: what each group of flows got, beside what it is entitled to.
 import { h } from "./dom.js";
 
+/** Most points, and most groups of a point, that the strip shows. */
+const MOST_POINTS = 24;
+const MOST_ROWS = 40;
+
 /** A number with three significant digits. */
 const number = (value) =>
   value === undefined ? "–" : value >= 999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
 
 /** Shows the points (of `byPoint`) in `panel`, beside guesses: `[{ name, of(point, group) }]` in percent. */
 export function strip(panel, points, guesses) {
-  const rows = points.flatMap((each) => each.rows);
+  const shown = points.slice(0, MOST_POINTS);
+  const rows = shown.flatMap((each) => each.rows.slice(0, MOST_ROWS));
   const scale = Math.max(...rows.flatMap((each) => [each.most, each.entitlement ?? 0]), 1e-9);
   panel.replaceChildren(
-    ...points.map((point) => table(point, scale, guesses)),
+    ...shown.map((point) => table(point, scale, guesses)),
+    ...leftOut(points.length - MOST_POINTS, "points"),
     h(
       "p",
       { class: "note" },
@@ -22,7 +28,7 @@ export function strip(panel, points, guesses) {
 function table({ point, rows, total }, scale, guesses) {
   const names = guesses.length ? [...guesses.map((each) => each.name), "result"] : ["Mb/s", "p95 ms", "drops"];
   const heads = names.map((each) => h("th", { scope: "col" }, each));
-  const body = rows.map((row) =>
+  const body = rows.slice(0, MOST_ROWS).map((row) =>
     line(
       row,
       scale,
@@ -41,8 +47,14 @@ function table({ point, rows, total }, scale, guesses) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "flow"), h("td"), ...heads)),
       h("tbody", {}, ...body),
     ),
+    ...leftOut(rows.length - MOST_ROWS, "groups of flows"),
     ...scores,
   );
+}
+
+/** A note about what is not shown, if there is any. */
+function leftOut(count, what) {
+  return count > 0 ? [h("p", { class: "note" }, `${count.toLocaleString("en")} more ${what} are in the tables.`)] : [];
 }
 
 function line(row, scale, total, guesses) {
