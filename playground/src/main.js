@@ -7,7 +7,7 @@ import { decode, encode } from "./fragment.js";
 import { Knobs } from "./knobs.js";
 import { picker } from "./picker.js";
 import { EXAMPLE } from "./policy.js";
-import { Prediction } from "./predict.js";
+import { expectation, Prediction } from "./predict.js";
 import { Report } from "./report.js";
 import { Session } from "./session.js";
 import { byPoint } from "./shares.js";
@@ -24,11 +24,18 @@ let result; // the newest result, `{ text, own, html, shares, tables, ... }`; `o
 let asked; // the text for which a prediction was asked
 let expected; // the values of the link
 let remembering; // the timer of the next change of the address
+let notes = []; // what of a link is ignored, until the reader changes something
 let pair; // disciplines A and B of the link, until they are set
 
 const say = (text) => (byId("status").textContent = text);
 const predicting = () => byId("predict").checked;
-const seeds = () => Math.min(100, Math.max(1, Math.round(byId("seeds").valueAsNumber) || 1));
+const MOST_SEEDS = 100;
+
+/** The number of seeds that run for a wish, by default that in the field, which shows it from then on. */
+function seeds(wish = byId("seeds").valueAsNumber) {
+  byId("seeds").value = Math.min(MOST_SEEDS, Math.max(1, Math.round(wish) || 1));
+  return byId("seeds").valueAsNumber;
+}
 
 /** The compiled engine out of the page, where each character has a byte in its lower half. */
 function compile() {
@@ -40,6 +47,7 @@ function compile() {
 
 const editor = new ScenarioEditor(byId("toml"), (changes) => {
   knobs.move(changes);
+  if (!pair) notes = []; // Disciplines of the link are no change by the reader.
   byId("result").classList.add("stale");
   session?.changed();
 });
@@ -64,7 +72,7 @@ const view = {
 
   checked(answer, text) {
     editor.mark([]);
-    message([]);
+    message(notes);
     const at = positions(text);
     const found = answer.knobs.map((each) => ({ ...each, from: at(each.from), to: at(each.to) }));
     knobs.show([...found, ...absentTcp(text)].sort((one, other) => one.from - other.from));
@@ -81,7 +89,7 @@ const view = {
 
   invalid(problems) {
     editor.mark(problems);
-    message(problems);
+    message([...problems, ...notes]);
     question();
     busy(false);
     say("The scenario has an error.");
@@ -200,9 +208,13 @@ async function share() {
 
 /** Opens a scenario, with what a link says beside. */
 async function open({ text, damage, ...settings }) {
-  byId("seeds").value = settings.seeds ?? 1;
+  const said = [damage];
+  const { seeds: wish = "1" } = settings;
+  if (seeds(wish) !== Number(wish)) said.push(`The link asks for ${wish.slice(0, 20)} seeds, and this page runs 1 to ${MOST_SEEDS}.`);
   byId("predict").checked = settings.predict === "1";
-  expected = parsed(settings.answer);
+  const { values, ignored } = settings.answer ? expectation(settings.answer) : {};
+  expected = values;
+  if (ignored) said.push("The link's answer holds more than numbers from 0 to 100 by point and flow. The rest is left out.");
   pair = settings.a || settings.b ? settings : undefined;
   asked = undefined;
   question(); // One that is open is not about this policy.
@@ -211,16 +223,8 @@ async function open({ text, damage, ...settings }) {
     policy.dispatch({ changes: { from: 0, to: policy.state.doc.length, insert: settings.javascript } });
   }
   editor.text = text;
+  notes = said.filter(Boolean).map((each) => ({ message: each }));
   await session.update();
-  if (damage) message([{ message: damage }]);
-}
-
-function parsed(answer) {
-  try {
-    return answer && JSON.parse(answer);
-  } catch {
-    return undefined;
-  }
 }
 
 /** What the address asks for, or the first example. */
@@ -266,7 +270,10 @@ function wire(catalog) {
   };
   byId("own").onclick = () => knobs.choose(undefined, "own") || say("No link of this scenario names a queue.");
   byId("cancel").onclick = () => session.cancel();
-  byId("seeds").onchange = () => session.update();
+  byId("seeds").onchange = () => {
+    notes = [];
+    session.update();
+  };
   byId("predict").onchange = () => {
     asked = undefined;
     draw();

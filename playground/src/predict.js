@@ -2,13 +2,42 @@
 import { h } from "./dom.js";
 import { groups } from "./shares.js";
 
-/** Points for which a prediction is asked. */
+/** Points, and groups of flows of each, for which a prediction is asked. */
 const MOST_POINTS = 6;
+const MOST_GROUPS = 20;
+
+/**
+ * The answer of a link, JSON with percentages by point and group, as `{ values, ignored }`.
+ *
+ * `values` has the numbers from 0 to 100; `ignored` says whether there was anything else.
+ */
+export function expectation(answer) {
+  let ignored = false;
+  const object = (given) => {
+    if (typeof given === "object" && given !== null && !Array.isArray(given)) return Object.entries(given);
+    ignored = true;
+    return [];
+  };
+  const percent = ([, value]) => {
+    const right = typeof value === "number" && value >= 0 && value <= 100;
+    ignored ||= !right;
+    return right;
+  };
+  const values = { __proto__: null }; // A group may be named `constructor`.
+  try {
+    for (const [point, of] of object(JSON.parse(answer))) {
+      values[point] = Object.assign({ __proto__: null }, Object.fromEntries(object(of).filter(percent)));
+    }
+  } catch {
+    ignored = true;
+  }
+  return { values, ignored };
+}
 
 /** Predictions, percentages by point and group, and their form in `panel`. */
 export class Prediction {
   #panel;
-  #values = {};
+  #values = { __proto__: null };
   #revealed = false;
 
   constructor(panel, reveal) {
@@ -34,9 +63,10 @@ export class Prediction {
   /** Asks for a prediction; what was set for the same names stays. */
   ask(points, flows) {
     this.#revealed = false;
-    const names = groups(flows);
+    const all = groups(flows);
+    const names = all.slice(0, MOST_GROUPS);
     const before = this.#values;
-    this.#values = {};
+    this.#values = { __proto__: null };
     const missing = new Set();
     const button = h("button", { class: "primary", click: this.reveal }, "Reveal the result");
     const hint = h("p", { class: "note", id: "predict-hint" });
@@ -45,7 +75,7 @@ export class Prediction {
       hint.textContent = missing.size ? `Set ${missing.size} more to reveal the result.` : "All are set.";
     };
     const fields = points.slice(0, MOST_POINTS).map((point) => {
-      const values = (this.#values[point] = {});
+      const values = (this.#values[point] = { __proto__: null });
       const sum = h("output");
       const add = () => (sum.textContent = `Sum ${Object.values(values).reduce((all, each) => all + each, 0)} %`);
       const rows = names.map(({ name, flows: count }) => {
@@ -87,6 +117,7 @@ export class Prediction {
         {},
         "Predict each share of the throughput, in percent of what all flows get. Drag the bars, or use the arrow keys; Enter sets a bar as it stands.",
       ),
+      all.length > MOST_GROUPS ? h("p", { class: "note" }, `The first ${MOST_GROUPS} of ${all.length} groups of flows are asked for.`) : "",
       h("div", { class: "fields" }, ...fields),
       hint,
       button,

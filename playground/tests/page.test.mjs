@@ -194,6 +194,49 @@ test("the result is hidden until shares are predicted", async () => {
   });
 });
 
+test("a link's answer without sense is said and not shown", async () => {
+  const answer = '{"":{"bulk":1e999,"udp":-50000,"constructor":1}}';
+  await withPage({ fragment: await small({ predict: 1, answer }), wait: false }, async (page) => {
+    await page.getByText("The link's answer holds more than").waitFor();
+    for (const slider of await page.locator("#prediction input").all()) await slider.press("Enter");
+    await page.getByRole("button", { name: "Reveal the result" }).click();
+    await page.getByText("Predicted: mean error").waitFor();
+    assert.doesNotMatch(await page.locator("#strip").textContent(), /NaN|Infinity|50000|Expected:/);
+    await result(page, () => type(page, SMALL.replace("4Mbit", "5Mbit")));
+    assert.equal(await page.locator("#message").isHidden(), true);
+  });
+});
+
+test("the field of seeds shows what runs", async () =>
+  withPage({ fragment: await small({ seeds: "100000", a: "drr", b: "red" }), wait: false }, async (page) => {
+    const shown = () => page.locator("#seeds").inputValue();
+    await page.getByText("The link asks for 100000 seeds").waitFor();
+    await page.waitForFunction(() => document.querySelectorAll("#strip .point").length === 2);
+    await settled(page);
+    assert.equal(await page.getByText("The link asks for 100000 seeds").isVisible(), true);
+    assert.equal(await shown(), "100");
+    for (const [wish, runs] of [
+      ["-5", "1"],
+      ["2.5", "3"],
+      ["", "1"],
+    ]) {
+      await result(page, async () => {
+        await page.locator("#seeds").fill(wish);
+        await page.locator("#seeds").press("Enter");
+      });
+      assert.equal(await shown(), runs);
+    }
+    assert.equal(await page.locator("#message").isHidden(), true);
+  }));
+
+test("the strip shows the first groups of many", async () => {
+  const flows = Array.from({ length: 45 }, (_, at) => `[flow.f${at}]\nfrom = "l1"\nto = "r1"\n`).join("");
+  await withPage({ fragment: await encode({ text: SMALL.split("[flow.bulk]")[0] + flows }) }, async (page) => {
+    assert.equal(await page.locator("#strip tbody tr").count(), 40);
+    await page.getByText("5 more groups of flows are in the tables.").waitFor();
+  });
+});
+
 test("the keyboard alone reaches everything", async () =>
   withPage({ fragment: await small() }, async (page) => {
     await page.locator("#toml .cm-content").focus();
@@ -236,6 +279,11 @@ test("a policy in JavaScript decides, and its errors are said", async () =>
     await page.getByText("The policy is not right").waitFor();
     await code("function admit() { throw null; }");
     await page.locator("#message", { hasText: "null" }).waitFor();
+    for (const thrown of ["Object.create(null)", "new Proxy({}, { getPrototypeOf() { throw 1; } })"]) {
+      await code(`function admit() { throw ${thrown}; }`);
+      await page.locator("#message", { hasText: thrown.startsWith("new") ? "[object Object]" : "has no text" }).waitFor();
+      assert.equal(await page.locator("#status").textContent(), "The run failed.");
+    }
     await code("function admit() { for (;;) ; }");
     await page.waitForFunction(() => !document.querySelector("#cancel").disabled);
     await result(page, () => code('function admit() { return "accept"; }'));
@@ -279,11 +327,6 @@ test("a policy of a link runs only when the reader agrees", async () => {
   await withPage({ fragment: await encode({ text: OWN, javascript: accept() }), wait: false }, async (page) => {
     await page.getByText(DOUBT).waitFor();
     assert.equal(await results(page), 0);
-    for (const thrown of ["Object.create(null)", "new Proxy({}, { getPrototypeOf() { throw 1; } })"]) {
-      await code(`function admit() { throw ${thrown}; }`);
-      await page.locator("#message", { hasText: thrown.startsWith("new") ? "[object Object]" : "has no text" }).waitFor();
-      assert.equal(await page.locator("#status").textContent(), "The run failed.");
-    }
     await result(page, () => agree(page));
   });
 });
@@ -350,6 +393,10 @@ test("files can be downloaded", async () =>
     assert.equal(await get("Scenario (TOML)"), SMALL);
     assert.match(await get("Table flows"), /^point,seed,flow/);
     assert.match(await get("Report"), /^<!DOCTYPE html>/);
+    await type(page, SMALL.replace("pairs", "pears"));
+    await page.getByRole("button", { name: "Line 7" }).waitFor();
+    assert.equal(await get("Scenario of the result"), SMALL);
+    assert.match(await get("Scenario in the editor"), /pears/);
     const figure = page.frameLocator("#report iframe").getByRole("button", { name: "Save as SVG" }).first();
     const [download] = await Promise.all([page.waitForEvent("download"), figure.click()]);
     assert.match(await readFile(await download.path(), "utf8"), /^<svg/);
@@ -393,7 +440,3 @@ for (const [width, height] of [
       }));
   }
 }
-    await type(page, SMALL.replace("pairs", "pears"));
-    await page.getByRole("button", { name: "Line 7" }).waitFor();
-    assert.equal(await get("Scenario of the result"), SMALL);
-    assert.match(await get("Scenario in the editor"), /pears/);

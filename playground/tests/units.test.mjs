@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Engine } from "../src/client.js";
 import { decode, encode } from "../src/fragment.js";
+import { explained } from "../src/policy.js";
+import { expectation } from "../src/predict.js";
 import { format, parse, steps } from "../src/quantity.js";
 import { scan } from "../src/scan.js";
 import { byPoint } from "../src/shares.js";
@@ -141,4 +143,44 @@ test("flows of a table are one row", () => {
       ["u", 4, 4, 50, 1],
     ],
   );
+});
+
+test("shares of 300,000 flows are summed at once", () => {
+  const shares = Array.from({ length: 300_000 }, (_, at) => ({
+    point: "",
+    flow: `b.${at}`,
+    throughput_mbps: 1,
+    entitlement_mbps: at ? 1 : null,
+    delay_p95_ms: at,
+    drops: 1,
+  }));
+  const began = performance.now();
+  const [{ rows }] = byPoint(shares);
+  assert.ok(performance.now() - began < 5000);
+  const numbers = { flows: 300_000, mean: 1, least: 1, most: 1, delay: 299_999, drops: 300_000, percent: 100 };
+  assert.deepEqual(rows, [{ name: "b", ...numbers, entitlement: undefined }]);
+});
+
+test("an answer holds percentages, and what else it holds is ignored", () => {
+  const plain = (answer) => JSON.parse(JSON.stringify(expectation(answer)));
+  assert.deepEqual(plain('{"":{"a":0,"b":100,"c":2.5}}'), { values: { "": { a: 0, b: 100, c: 2.5 } }, ignored: false });
+  const hostile = '{"p":{"a":1e999,"b":-50000,"c":"x","d":null,"e":7},"q":[1],"r":null}';
+  assert.deepEqual(plain(hostile), { values: { p: { e: 7 }, q: {}, r: {} }, ignored: true });
+  for (const answer of ["", "[", "3", "null"]) assert.deepEqual(plain(answer), { values: {}, ignored: true });
+  assert.equal(expectation('{"":{"a":1}}').values[""].constructor, undefined);
+});
+
+test("anything that is thrown has a text", () => {
+  const getter = {
+    get message() {
+      throw 1;
+    },
+  };
+  for (const thrown of [Object.create(null), getter]) assert.match(explained(thrown), /has no text/);
+  for (const [thrown, text] of [
+    [null, "null"],
+    [Symbol("a"), "Symbol(a)"],
+    [new Error("b"), "b"],
+  ])
+    assert.equal(explained(thrown), text);
 });
