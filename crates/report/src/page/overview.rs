@@ -189,10 +189,12 @@ fn reading(points: usize, by_group: bool, replicated: bool) -> String {
 /// The keys' colours with their names.
 pub(super) fn swatches(keys: &Keys) -> String {
     let mut out = String::new();
-    for (i, name) in keys.names().iter().take(COLOURS).enumerate() {
+    // The colour of the others is that of a single one, too.
+    let own = if keys.names().len() == COLOURS + 1 { COLOURS + 1 } else { COLOURS };
+    for (i, name) in keys.names().iter().take(own).enumerate() {
         let _ = writeln!(out, "<li><span class=\"k{i}\"></span>{}</li>", escape(name));
     }
-    if let Some(more @ 1..) = keys.names().len().checked_sub(COLOURS) {
+    if let Some(more @ 1..) = keys.names().len().checked_sub(own) {
         let _ = writeln!(out, "<li><span class=\"k{COLOURS}\"></span>{more} others</li>");
     }
     out

@@ -1,6 +1,7 @@
 //! The report as readers and browsers see it.
 
 use apportion_core::units::Span;
+use apportion_report::figure::COLOURS;
 use apportion_report::{RunResults, json_lines, page, summary};
 use apportion_runtime::outcome::LinkOutcome;
 
@@ -436,4 +437,19 @@ fn names_with_numbers_are_in_numeric_order_and_groups_that_are_left_out_are_coun
     }
     assert!(html.contains("12 of 14 groups are drawn"));
     assert!(!html.contains("Drops and marks of group flow13"));
+}
+
+#[test]
+fn a_single_group_without_a_colour_of_its_own_is_named() {
+    for (count, last) in [(11, "flow11</li>"), (12, "2 others</li>")] {
+        let flows: Vec<Made> = (1..=count)
+            .map(|i| Made {
+                name: format!("flow{i}"),
+                group: format!("flow{i}"),
+                ..ten_and_one(900, 0.0, 0.1, 5.0)[0].clone()
+            })
+            .collect();
+        let html = page(&run("groups", &[1], vec![point(&DRR, &flows, &[1])]));
+        assert!(html.contains(&format!("<span class=\"k{COLOURS}\"></span>{last}")), "{count}");
+    }
 }
