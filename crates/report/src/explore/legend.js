@@ -19,7 +19,7 @@ const toggleOf = (name) => {
 const linkLegends = (figures) => {
   const names = new Set(figures.flatMap(({ series }) => series.map(({ name }) => name)));
   for (const item of document.querySelectorAll("ul.legend > li")) {
-    const name = item.textContent.trim();
+    const name = item.textContent; // As it is: a name may begin with a blank.
     if (!names.has(name) || item.querySelector("button") !== null) continue;
     const button = document.createElement("button");
     Object.assign(button, { type: "button", value: name, title: `Hide or show ${name} in all figures` });

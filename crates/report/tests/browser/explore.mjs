@@ -230,6 +230,24 @@ for (const [name, check] of Object.entries(checks)) {
   await close(page);
   console.log("ok: a tap shows the value");
 }
+// Long names without blanks wrap, or scroll in the box of their table.
+for (const [length, width] of [[40, 360], [240, 1300], [240, 1500]]) {
+  const page = await open({ viewport: { width, height: 900 } }, "about:blank");
+  await page.setContent(readFileSync(report, "utf8").replaceAll("bulk", "b".repeat(length)));
+  await page.evaluate(() => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
+  assert.ok(await page.locator("ul.legend button", { hasText: "b".repeat(length) }).count() > 0);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, `names of ${length} letters`);
+  await close(page);
+  console.log(`ok: names of ${length} letters at ${width} pixels`);
+}
+{
+  // A name keeps its blanks.
+  const page = await open({}, "about:blank");
+  await page.setContent(readFileSync(report, "utf8").replaceAll(/(["<>])bulk(?=["<])/g, "$1 bulk"));
+  assert.ok(await page.locator('ul.legend button[value=" bulk"]').count() > 0);
+  await close(page);
+  console.log("ok: a name that begins with a blank is in the legend");
+}
 {
   // Without a script all figures show, and nothing else.
   const page = await open({ javaScriptEnabled: false });
