@@ -22,6 +22,9 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
     /// Rows by point and metric, in the first run's order.
     pub rows: Vec<ComparisonRow>,
+    /// Counts by reasons that occurred in none of the runs.
+    #[serde(skip)]
+    unlisted: Vec<ComparisonRow>,
 }
 
 /// A run of the comparison.
@@ -111,15 +114,18 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
             return Err(NothingInCommon::of([first, other]));
         }
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut unlisted) = (Vec::new(), Vec::new());
     for matching in matching(runs) {
         let Some(point) = matching.first().copied().flatten() else { continue };
-        for metric in point.summary.metrics.iter() {
-            let measured: Vec<Option<Estimate>> =
-                matching.iter().map(|p| p.and_then(|p| p.summary.metrics.get(&metric.name))).collect();
+        for metric in point.summary.metrics.all() {
+            let found = matching.iter().map(|p| p.and_then(|p| p.summary.metrics.find(&metric.name)));
+            let found: Vec<Option<(Estimate, bool)>> = found.collect();
+            let is_listed = found.iter().flatten().any(|(_, is_listed)| *is_listed);
+            let measured: Vec<_> = found.into_iter().map(|found| Some(found?.0)).collect();
             let first = measured.first().copied().flatten();
             let differences =
                 measured.iter().skip(1).map(|other| Some(difference(first?, (*other)?))).collect();
+            let rows = if is_listed { &mut rows } else { &mut unlisted };
             rows.push(ComparisonRow {
                 point: point.label.clone(),
                 metric: metric.name.clone(),
@@ -136,7 +142,7 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
         complete: run.complete,
         cut: run.cut.map(|cut| cut.to_string()),
     });
-    Ok(Comparison { runs: runs.collect(), rows })
+    Ok(Comparison { runs: runs.collect(), rows, unlisted })
 }
 
 /// Whether all runs have a single point: these are matched whatever their labels.

@@ -108,6 +108,17 @@ impl Metrics {
         self.all.iter().filter(|metric| is_shown(metric))
     }
 
+    /// All metrics, listed or not.
+    pub(crate) fn all(&self) -> &[Metric] {
+        &self.all
+    }
+
+    /// The metric called `name`, listed or not, with whether it is.
+    pub(crate) fn find(&self, name: &str) -> Option<(Estimate, bool)> {
+        let metric = &self.all[*self.places.get(name)?];
+        Some((metric.estimate()?, is_shown(metric)))
+    }
+
     /// The metric called `name`, if it is listed.
     fn shown(&self, name: &str) -> Option<&Metric> {
         self.places.get(name).map(|&at| &self.all[at]).filter(|metric| is_shown(metric))

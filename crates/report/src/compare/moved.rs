@@ -28,16 +28,14 @@ impl Comparison {
     /// # Errors
     /// If the first run has no metric with one of the names, or the metric has no interval.
     pub fn moved(&self, names: &[String]) -> Result<Vec<String>, NotJudged> {
+        let rows = || self.rows.iter().chain(&self.unlisted);
+        if let Some(name) = names.iter().find(|name| !rows().any(|row| is_of(row, name))) {
+            let known = rows().flat_map(|row| [row.metric.as_str(), quantity(row)]);
+            return Err(NotJudged::Unknown { name: name.clone(), guess: did_you_mean(name, known) });
+        }
         let mut moved = Vec::new();
-        for name in names {
-            let mut rows = self.rows.iter().filter(|row| is_of(row, name)).peekable();
-            if rows.peek().is_none() {
-                let known = self.rows.iter().flat_map(|row| [row.metric.as_str(), quantity(row)]);
-                return Err(NotJudged::Unknown { name: name.clone(), guess: did_you_mean(name, known) });
-            }
-            for row in rows {
-                moved.extend(moves(row)?);
-            }
+        for row in rows().filter(|row| names.iter().any(|name| is_of(row, name))) {
+            moved.extend(moves(row)?);
         }
         Ok(moved)
     }
