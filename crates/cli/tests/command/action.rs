@@ -51,7 +51,13 @@ fn with(repository: &Path, variables: &[(&str, &str)]) -> (Option<i32>, String) 
         .env("APPORTION_CACHE_DIR", at("cache"))
         .env("COMMAND", assert_cmd::cargo::cargo_bin("apportion"))
         .envs([("SCENARIO", "x.toml"), ("SEEDS", "3"), ("FAIL_ON", "worst_share")])
-        .envs([("BASE", ""), ("PULL_REQUEST_BASE", ""), ("BASELINE", ""), ("GITHUB_SHA", "")])
+        .envs([
+            ("BASE", ""),
+            ("PULL_REQUEST_BASE", ""),
+            ("BASELINE", ""),
+            ("GITHUB_SHA", ""),
+            ("GITHUB_EVENT_NAME", "pull_request"),
+        ])
         .envs(variables.iter().copied());
     let done = child::output(&mut step);
     let status = done.status.code();
@@ -117,6 +123,16 @@ fn the_action_compares_with_the_base_of_the_merge() {
     let (status, summary) = with(repository, &[("PULL_REQUEST_BASE", &old), ("GITHUB_SHA", &merge)]);
     assert!(status == Some(0) && summary.contains("None of `worst_share` moved"), "{status:?} {summary}");
     // In a checkout of another commit, the base is that of the event.
-    let (status, summary) = with(repository, &[("PULL_REQUEST_BASE", &old), ("GITHUB_SHA", &old)]);
-    assert!(status == Some(1) && summary.contains("\n- worst_share: "), "{status:?} {summary}");
+    for other in
+        [("GITHUB_SHA", old.as_str()), ("GITHUB_EVENT_NAME", "pull_request_target"), ("BASE", old.as_str())]
+    {
+        let (status, summary) =
+            with(repository, &[("PULL_REQUEST_BASE", &old), ("GITHUB_SHA", &merge), other]);
+        assert!(status == Some(1) && summary.contains("\n- worst_share: "), "{other:?} {status:?} {summary}");
+    }
+    // A commit that is no merge has no base of its own.
+    git(repository, &["checkout", "--quiet", "main"]);
+    let main = git(repository, &["rev-parse", "HEAD"]);
+    let (status, summary) = with(repository, &[("PULL_REQUEST_BASE", &main), ("GITHUB_SHA", &main)]);
+    assert!(status == Some(0) && summary.contains("None of `worst_share` moved"), "{status:?} {summary}");
 }
