@@ -114,13 +114,15 @@ fn summary_row(
     row
 }
 
-/// Pads columns to their widest cell: the first to the left, numbers to the right.
+/// Pads columns to their widest cell: the first to the left, numbers to the right. Names may have line ends.
 pub(crate) fn align(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| cell.replace('\n', "\\n")).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(c, (cell, &width))| match c {
             0 => format!("{cell:<width$}"),
             _ => format!("{cell:>width$}"),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::output::is_unprintable;
+
 /// Maximum of characters of a name. Chosen: more than fits a line.
 const MAX_NAME: usize = 200;
 
@@ -22,11 +24,10 @@ impl From<String> for Name {
 /// The start of a text, with a sign for each character that a terminal would obey rather than print, or that
 /// would reorder others.
 pub fn clean(text: &str) -> String {
-    let hides = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    text.chars().take(MAX_NAME).map(|c| if hides(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    text.chars()
+        .take(MAX_NAME)
+        .map(|c| if is_unprintable(c) { char::REPLACEMENT_CHARACTER } else { c })
+        .collect()
 }
 
 /// A number, if it is known.
