@@ -111,6 +111,21 @@ fn rounded(number: f64) -> String {
     }
 }
 
+/// Packets of sources without congestion control that reach a link: what it does not carry waits, up to the limit of its queue.
+#[derive(Clone, Copy, Default)]
+struct Flood {
+    /// Of all flows.
+    offered: f64,
+    /// More than the link carries while the flow sends, even if the flow is alone.
+    alone: f64,
+}
+
+impl Flood {
+    fn backlog(self, carried: f64) -> f64 {
+        self.alone.max(self.offered - carried)
+    }
+}
+
 impl Scenario {
     /// The cost of one replication in the simulator.
     #[must_use]
@@ -123,6 +138,7 @@ impl Scenario {
         // The offered load of flows: over each link, in bits and in packets, and of each flow in packets.
         let mut loads = vec![0.0; self.links.len()];
         let mut counts = vec![0.0; self.links.len()];
+        let mut floods = vec![Flood::default(); self.links.len()];
         // The largest number of a flow over each link whose queue divides among flows.
         let mut slots: Vec<Option<usize>> = vec![None; self.links.len()];
         let keeps: Vec<bool> = self.links.iter().map(|link| link.queue.may_heed(Heeds::Weight)).collect();
@@ -150,6 +166,15 @@ impl Scenario {
                 loads[link.index()] += packets * size / equal(link);
                 counts[link.index()] += packets / equal(link);
             }
+            if matches!(flow.transport, Transport::Udp { .. }) {
+                let mut packets = sent.packets;
+                for link in route.iter() {
+                    let (offered, carried) = (packets / equal(link), most(link) / equal(link));
+                    floods[link.index()].offered += offered;
+                    floods[link.index()].alone += (offered - carried).max(0.0);
+                    packets = packets.min(most(link));
+                }
+            }
             let back = if flow.transport.is_acknowledged() {
                 self.route(flow, &flow.back, 0, self.seed)
             } else {
@@ -163,15 +188,17 @@ impl Scenario {
         all.memory += tables;
         for (at, link) in self.links.iter().enumerate() {
             // A single flow that fills the link counts like many.
-            if loads[at] > 0.99 * rates[at] * whole {
-                let holds = rates[at] * FULL_QUEUE * counts[at] / loads[at];
-                let limit = match link.queue.limit_at(link.rate) {
-                    Some(Limit::Packets(limit)) => limit.get() as f64,
-                    Some(Limit::Bytes(limit)) => bits(limit) * counts[at] / loads[at],
-                    None => f64::INFINITY,
-                };
-                all.memory += holds.min(limit) * PER_PACKET;
-            }
+            let is_full = loads[at] > 0.99 * rates[at] * whole;
+            // Packets of the mean size.
+            let carried = rates[at] * counts[at] / loads[at].max(1.0);
+            let queue = if is_full { carried * FULL_QUEUE } else { 0.0 };
+            let holds = queue.max(floods[at].backlog(carried * whole));
+            let limit = match link.queue.limit_at(link.rate) {
+                Some(Limit::Packets(limit)) => limit.get() as f64,
+                Some(Limit::Bytes(limit)) => bits(limit) * counts[at] / loads[at].max(1.0),
+                None => f64::INFINITY,
+            };
+            all.memory += holds.min(limit) * PER_PACKET;
         }
         for (wanted, route, back) in wanted {
             let share = |link: &LinkId| rates[link.index()] * whole / loads[link.index()].max(1.0);
@@ -385,6 +412,29 @@ mod tests {
             assert!((more / PER_PACKET - (packets - 1.0)).abs() < 0.1, "{limit}: {more}");
         }
         assert_eq!(with("10000p", file), with("1p", file));
+    }
+
+    #[test]
+    fn what_a_flood_sends_too_much_waits_up_to_the_limit() {
+        let with = |limit: &str, rate: &str, stop: &str| {
+            estimate(&format!(
+                r#"defaults.link.queue = {{ kind = "fifo", limit = "{limit}" }}
+                flow.x = {{ from = "a", to = "b", stop = "{stop}", source = {{ kind = "cbr", rate = "{rate}", packet = "125B" }} }}"#
+            ))
+            .memory
+        };
+        // 20 s of 106 Mb/s: both links hold what they do not carry, and the second carries 6 Mb/s.
+        let waits = |limit, rate, stop| (with(limit, rate, stop) - with("1p", rate, stop)) / PER_PACKET + 1.0;
+        for (limit, rate, stop, packets) in [
+            ("100000000p", "106Mbit", "20s", 2e6),
+            ("1000p", "106Mbit", "20s", 2e3),
+            ("125kB", "106Mbit", "20s", 2e3),
+            ("100000000p", "106Mbit", "5s", 4.1e5),
+            ("100000000p", "5Mbit", "20s", 1.0),
+        ] {
+            let waits = waits(limit, rate, stop);
+            assert!((waits / packets - 1.0).abs() < 0.01, "{limit} {rate} {stop}: {waits}");
+        }
     }
 
     #[test]
