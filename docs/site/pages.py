@@ -141,7 +141,10 @@ class Repository:
             page = page.replace("<h1>", f"{back}<h1>", 1)
             if self.playground.is_built:
                 address = os.path.relpath(PLAYGROUND_PAGE, LEAGUE_PAGE.parent)
-                page = page.replace("<main>", f'<main data-playground="{address}">', 1)
+                head, main, rest = page.partition("<main>")
+                if not main:
+                    raise SystemExit(f"{LEAGUE_PAGE}: there is no <main>; build the program without APPORTION_PLAYGROUND")
+                page = f'{head}<main data-playground="{address}">{rest}'
             write(LEAGUE_PAGE, page)
 
     def write_folder(self, index: Path) -> None:

@@ -1,7 +1,7 @@
 // The page's side of a worker.
 
-/** Bytes of memory from which a trap counts as lack of memory: the engine stops at 1 GiB. */
-const NEARLY_FULL = 900 << 20;
+/** Bytes of memory from which a trap counts as lack of memory: the engine stops at 1 GiB, and a table that doubles fails from half of it on. */
+const NEARLY_FULL = 512 << 20;
 
 /** Why a request has no answer. */
 export class Failure extends Error {
@@ -86,5 +86,5 @@ function explain(message, trap, bytes) {
     ? new Failure(
         "The run needs more memory than a page has (1 GB). Shorten `stop`, use fewer flows or points, or run it with the command.",
       )
-    : new Failure(`The engine stopped (${message}) and was restarted. Please report the scenario: this is a bug.`);
+    : new Failure(`The engine stopped (${message}) and was restarted. This is a bug: please report the scenario, with what \`apportion run\` says about it.`);
 }

@@ -91,7 +91,7 @@ impl Line {
     }
 }
 
-/// The time now, for what people wait for.
+/// The present time, to measure how long people wait.
 #[expect(clippy::disallowed_methods, reason = "lines are for people who wait, by their clock")]
 pub fn now() -> Instant {
     Instant::now()

@@ -37,7 +37,7 @@ enum Following {
 
 impl<'a> Follower<'a> {
     pub(super) fn new(board: Arc<Mutex<Board>>, point: &'a Point, seed: u64) -> Self {
-        // Here, since no packet moves yet.
+        // Computed here, because no packet moves yet.
         let due = entitlements(point, seed);
         Self { board, point, seed, following: Mutex::new(Following::NotYet(due)) }
     }

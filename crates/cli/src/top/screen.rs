@@ -1,6 +1,6 @@
 //! The terminal: draws the state, reads keys and asks the page, each of both in a thread of its own.
 
-use std::io::{self, ErrorKind, IsTerminal as _, stdin};
+use std::io::{self, ErrorKind, IsTerminal as _, stdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl Screen {
     fn event(&self, wait: Duration) -> io::Result<Option<Event>> {
         match self.events.recv_timeout(wait) {
             Ok(event) => event.map(Some),
-            Err(RecvTimeoutError::Timeout) if stdin().is_terminal() => Ok(None),
+            Err(RecvTimeoutError::Timeout) if stdout().is_terminal() => Ok(None),
             Err(_) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it has been closed")),
         }
     }

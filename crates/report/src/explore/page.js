@@ -8,4 +8,4 @@ for (const script of document.querySelectorAll('figure script[type="application/
 linkLegends(all);
 linkRows(all);
 contents();
-if (playground && window.CompressionStream) linkPlayground();
+if (playground && deflates()) linkPlayground();
