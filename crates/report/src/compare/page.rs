@@ -27,6 +27,8 @@ const OPEN: usize = 4;
 const MAX_TABLES: usize = 100;
 /// Maximum bytes of figures. Chosen: a phone opens the page at once.
 const BUDGET: usize = 900_000;
+/// Maximum bytes of texts of scenarios, a third of that.
+const MAX_TEXTS: usize = BUDGET / 3;
 /// The name of the parameter that tells runs apart.
 const RUN: &str = "run";
 
@@ -154,7 +156,7 @@ impl Comparison {
 
 /// The scenarios, as far as there is room.
 fn texts(runs: &[StoredRun]) -> String {
-    let mut out = String::new();
+    let (mut out, mut left_out) = (String::new(), 0);
     for (number, run) in (1..).zip(runs) {
         let link = match run.is_in_real_time {
             true => String::new(),
@@ -164,10 +166,17 @@ fn texts(runs: &[StoredRun]) -> String {
             "<details><summary>Scenario of [{number}]</summary><div><pre id=\"scenario-{number}\"{link}>{}</pre></div></details>\n",
             escape(&run.scenario)
         );
-        if out.len() + text.len() > BUDGET / 3 {
-            break;
+        if out.len() + text.len() > MAX_TEXTS {
+            left_out += 1;
+            continue;
         }
         out.push_str(&text);
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">{left_out} more scenarios are in the folders of their runs.</p>"
+        );
     }
     out
 }

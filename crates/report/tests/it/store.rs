@@ -317,6 +317,32 @@ fn a_run_compared_with_itself_does_not_differ() {
 }
 
 #[test]
+fn the_page_of_a_comparison_opens_scenarios_in_the_playground() {
+    let dir = tempfile::tempdir().unwrap();
+    let stored = |run: &RunResults| {
+        write(dir.path(), run);
+        load(dir.path()).unwrap()
+    };
+    let mut run = quickstart(&[7, 8]);
+    run.scenario = r#"seed = 7
+        stop = "2s"
+        link.l = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+        flow.x = { from = "a", to = "b", tcp = "rfc" }
+        "#
+    .to_owned();
+    let short = stored(&run);
+    run.scenario += &format!("#{}", "x".repeat(400_000));
+    let runs = [short.clone(), stored(&run), short];
+    let page = compare(&runs).unwrap().page(&runs);
+    // A long text is left out, and those behind it are not.
+    for number in [1, 3] {
+        assert!(page.contains(&format!("<li data-opens=\"scenario-{number}\">")));
+        assert!(page.contains(&format!("<pre id=\"scenario-{number}\" data-seeds=\"2\">")));
+    }
+    assert!(!page.contains("<pre id=\"scenario-2\"") && page.contains("1 more scenarios are in the folders"));
+}
+
+#[test]
 fn the_page_of_a_comparison_has_the_rows_of_the_text() {
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
