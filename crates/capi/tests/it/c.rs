@@ -1,5 +1,6 @@
 //! A C program that uses the header and the static library: every call, misuse, and random sequences of calls
-//! for every discipline, without leaks.
+//! for every discipline, without leaks. Only on Linux: the libraries to link, and the search for leaks, differ elsewhere.
+#![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
