@@ -2,7 +2,7 @@
 
 pub mod gateway;
 
-use std::path::Path;
+use std::path::{MAIN_SEPARATOR, Path};
 
 use apportion_scenario::model::{Link, Scenario};
 use apportion_scenario::{Suite, load};
@@ -12,11 +12,16 @@ const GRAPH: &str = "graph [ directed 0
   edge [ source 1 target 2 rate \"10Mbit\" delay \"5ms\" loss \"3%\" ] edge [ source 2 target 3 delay \"1ms\" ]
 ]";
 
+/// A path, or a message with paths, with `/` as the separator, as on Linux.
+pub fn slashes(text: &impl ToString) -> String {
+    text.to_string().replace(MAIN_SEPARATOR, "/")
+}
+
 pub fn try_load(text: &str, overrides: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let read = |path: &Path| match path.to_str() {
-        Some("dir/directed.gml") => Ok(GRAPH.replace("directed 0", "directed 1").into()),
+    let read = |path: &Path| match &*slashes(&path.display()) {
+        "dir/directed.gml" => Ok(GRAPH.replace("directed 0", "directed 1").into()),
         _ => Ok(GRAPH.into()),
     };
     load(text, Path::new("dir/x.toml"), &overrides, &read)

@@ -16,17 +16,19 @@ use apportion_scenario::model::{
 };
 use apportion_scenario::{Suite, load};
 
+use crate::common::slashes;
+
 fn no_files(path: &Path) -> io::Result<Vec<u8>> {
-    match path.to_str() {
-        Some("dir/net.gml") => Ok(GRAPH.into()),
-        Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
-        Some("dir/segments.txt") => Ok("100000 300000\n200000 400000\n".into()),
-        Some("dir/packets.txt") => Ok("1 1 0.5\n2 1 1\n".into()),
-        Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
-        Some("dir/frames.txt") => Ok("900\n100\n".into()),
-        Some("dir/packed.pcap") => Ok(vec![0x1f, 0x8b, 8]),
-        Some("dir/bare.pcap") => Ok(capture(&[28, 28])),
-        Some("dir/short.pcap") => Ok(capture(&[1500, 1500, 20])),
+    match &*slashes(&path.display()) {
+        "dir/net.gml" => Ok(GRAPH.into()),
+        "dir/cdf.txt" => Ok("0 0\n400 0.5\n2000 1\n".into()),
+        "dir/segments.txt" => Ok("100000 300000\n200000 400000\n".into()),
+        "dir/packets.txt" => Ok("1 1 0.5\n2 1 1\n".into()),
+        "dir/bad.txt" => Ok("400 0.5\n10 1\n".into()),
+        "dir/frames.txt" => Ok("900\n100\n".into()),
+        "dir/packed.pcap" => Ok(vec![0x1f, 0x8b, 8]),
+        "dir/bare.pcap" => Ok(capture(&[28, 28])),
+        "dir/short.pcap" => Ok(capture(&[1500, 1500, 20])),
         _ => Err(io::ErrorKind::NotFound.into()),
     }
 }
@@ -52,7 +54,7 @@ fn try_load(text: &str, overrides: &[(&str, &str)]) -> Result<Suite, Vec<String>
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
     load(text, Path::new("dir/x.toml"), &overrides, &no_files)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+        .map_err(|problems| problems.iter().map(slashes).collect())
 }
 
 fn scenario(text: &str) -> Scenario {
@@ -446,10 +448,10 @@ fn segments_of_a_video_have_the_sizes_of_a_file() {
 
 #[test]
 fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
-    let files = |path: &Path| match path.to_str() {
-        Some("dir/lte.down") => Ok(b"1\n2\n2\n".to_vec()),
-        Some("dir/bad") => Ok(b"3\n2\n".to_vec()),
-        Some("dir/lte.csv") => Ok(b"time,Mb/s\n0,5\n0.5,0\n1.5,10\n".to_vec()),
+    let files = |path: &Path| match &*slashes(&path.display()) {
+        "dir/lte.down" => Ok(b"1\n2\n2\n".to_vec()),
+        "dir/bad" => Ok(b"3\n2\n".to_vec()),
+        "dir/lte.csv" => Ok(b"time,Mb/s\n0,5\n0.5,0\n1.5,10\n".to_vec()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let text = |rate: &str, loss: &str| {
@@ -470,7 +472,7 @@ fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
     assert_eq!(load(&suite.canonical).unwrap().canonical, suite.canonical);
     let refused = |text: &str, expected: &str| {
         let problems = load(text).unwrap_err();
-        let found = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let found = problems.iter().map(slashes).collect::<Vec<_>>().join("\n");
         assert!(found.contains(expected), "{found}");
     };
     refused(
