@@ -32,6 +32,7 @@ pub fn lines(
     if columns < NARROWEST || rows < LOWEST {
         return vec![Line::from(clip("enlarge the window", columns))];
     }
+    state.columns = columns;
     if state.mode == Mode::Help {
         return help(columns, rows);
     }
@@ -40,9 +41,9 @@ pub fn lines(
     // A low screen shows rows rather than more of the heading.
     lines.truncate(rows - LOWEST + 3);
     lines.push(tabs(state, columns));
-    table(state, &mut lines, columns, rows, has_colours);
+    let hidden = table(state, &mut lines, columns, rows, has_colours);
     lines.resize(rows - 1, Line::default());
-    lines.push(Line::from(clip(&footer(state), columns)).reversed());
+    lines.push(Line::from(clip(&footer(state, hidden), columns)).reversed());
     lines
 }
 
@@ -131,8 +132,14 @@ fn tabs(state: &State, columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Adds the titles and the rows that fit.
-fn table(state: &mut State, lines: &mut Vec<Line<'static>>, columns: usize, rows: usize, has_colours: bool) {
+/// Adds the titles and the rows that fit. Returns the title that the rows are sorted by, if it does not fit.
+fn table(
+    state: &mut State,
+    lines: &mut Vec<Line<'static>>,
+    columns: usize,
+    rows: usize,
+    has_colours: bool,
+) -> Option<String> {
     let page = rows.saturating_sub(lines.len() + 2);
     let sheet = state.sheet();
     let listed = sheet.len();
@@ -153,7 +160,9 @@ fn table(state: &mut State, lines: &mut Vec<Line<'static>>, columns: usize, rows
         let line = Line::from(spans.collect::<Vec<_>>());
         lines.push(if scroll.first + at == scroll.selected { line.reversed() } else { line });
     }
+    let hidden = sheet.hidden(columns, state.order());
     state.scroll = scroll;
+    hidden
 }
 
 /// A cell; a bar of a share has a colour that repeats its number.
@@ -167,17 +176,19 @@ fn styled((cell, text): Padded<'_>, has_colours: bool) -> Span<'static> {
     Span::styled(text, if has_colours { Style::new().fg(colour) } else { Style::new() })
 }
 
-fn footer(state: &State) -> String {
+/// What keys do, behind the order of the rows if no title shows it.
+fn footer(state: &State, hidden: Option<String>) -> String {
     if state.mode == Mode::Filter {
         return "write a part of the name; Enter keeps the filter, Esc drops it".to_owned();
     }
     let links = if state.seen.is_gateway || state.seen.links.len() < 2 { "" } else { "  ←→ link" };
-    format!("q quit  Tab view  ↑↓ select{links}  s sort  / filter  p pause  ? help")
+    let order = hidden.map_or_else(String::new, |title| format!("sorted by {title}  "));
+    format!("{order}q quit  Tab view  ↑↓ select{links}  s sort  / filter  p pause  ? help")
 }
 
 /// Keys and what they do.
 const KEYS: [(&str, &str); 11] = [
-    ("q, Esc, Ctrl-C", "quit"),
+    ("q, F10, Ctrl-C", "quit"),
     ("Tab", "next view: flows, links, customers"),
     ("Up, Down, PgUp, PgDn, Home, End", "select a row"),
     ("Left, Right", "flows of another link of a run"),
@@ -185,7 +196,7 @@ const KEYS: [(&str, &str); 11] = [
     ("s, F6", "sort by the next column"),
     ("r", "reverse the order"),
     ("/", "show only rows whose name contains a text"),
-    ("p, Space", "pause: keep what is shown"),
+    ("p, Space", "pause; a link that is chosen then is shown once"),
     ("?, h", "this help"),
     ("any other key", "back to the table"),
 ];

@@ -47,8 +47,8 @@ pub fn show(address: &Address, first: Seen, interval: Option<Duration>) -> anyho
     screen.run(&mut terminal, &interrupt).context("the terminal failed")
 }
 
-/// An answer of the page, or why there is none.
-type Answer = Result<Seen, String>;
+/// An answer of the page about the link of this index, or why there is none.
+type Answer = (usize, Result<Seen, String>);
 
 /// A thread that asks the page for each index of a link it is sent, until that end is closed.
 fn asker(address: Address) -> anyhow::Result<(SyncSender<usize>, Receiver<Answer>)> {
@@ -56,7 +56,7 @@ fn asker(address: Address) -> anyhow::Result<(SyncSender<usize>, Receiver<Answer
     let (tell, answers) = channel();
     let work = move || {
         while let Ok(link) = asked.recv() {
-            if tell.send(client::ask(&address, link)).is_err() {
+            if tell.send((link, client::ask(&address, link))).is_err() {
                 return;
             }
         }
@@ -127,15 +127,15 @@ impl Screen {
 
     /// Takes the answer, if it is there.
     fn hear(&mut self, now: Duration) -> bool {
-        let Ok(answer) = self.answers.try_recv() else { return false };
+        let Ok((link, answer)) = self.answers.try_recv() else { return false };
         self.is_asking = false;
-        self.state.hear(answer, now);
+        self.state.hear(link, answer, now);
         true
     }
 
     /// Asks again when it is time to.
     fn ask(&mut self, now: Duration) {
-        if self.is_asking || self.state.is_paused || now < self.next {
+        if self.is_asking || !self.state.is_open() || now < self.next {
             return;
         }
         self.is_asking = self.ask.try_send(self.state.link).is_ok();

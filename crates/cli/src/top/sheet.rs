@@ -118,9 +118,17 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Titles of columns that can be sorted by.
-    pub fn titles(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|(title, _)| *title).filter(|title| !title.is_empty()).collect()
+    /// Titles of columns that this width shows and that can be sorted by.
+    pub fn titles(&self, available: usize) -> Vec<&'static str> {
+        let titles = self.layout(available).into_iter().map(|(at, _)| self.columns[at].0);
+        titles.filter(|title| !title.is_empty()).collect()
+    }
+
+    /// The title of the column that the rows are sorted by, with its sign, if this width does not show it.
+    pub fn hidden(&self, available: usize, order: Order) -> Option<String> {
+        let at = self.column(order)?;
+        let is_shown = self.layout(available).iter().any(|(shown, _)| *shown == at);
+        (!is_shown).then(|| format!("{}{}", order.title, self.sign(at, order)))
     }
 
     /// Leaves the rows whose name contains a text, whatever its case.
@@ -134,8 +142,7 @@ impl<'a> Sheet<'a> {
     /// Sorts the rows; equal ones, and all if there is no such column, stay in their order. Unknown numbers
     /// are last.
     pub fn sort(&mut self, order: Order) {
-        let is_its = |(title, _): &Column| !title.is_empty() && *title == order.title;
-        let Some(at) = self.columns.iter().position(is_its) else { return };
+        let Some(at) = self.column(order) else { return };
         let turn = |ordering: Ordering| if order.is_reversed { ordering.reverse() } else { ordering };
         self.rows.sort_by(|one, other| match (&one[at], &other[at]) {
             (Cell::Text(one), Cell::Text(other)) => turn(one.cmp(other)),
@@ -144,6 +151,20 @@ impl<'a> Sheet<'a> {
                 (one, other) => other.is_some().cmp(&one.is_some()),
             },
         });
+    }
+
+    /// The column that this order is about.
+    fn column(&self, order: Order) -> Option<usize> {
+        self.columns.iter().position(|(title, _)| !title.is_empty() && *title == order.title)
+    }
+
+    fn is_text(&self, at: usize) -> bool {
+        at == 0 || self.rows.first().is_some_and(|row| matches!(row[at], Cell::Text(_)))
+    }
+
+    /// The direction of this order of a column: names ascend, and numbers descend.
+    fn sign(&self, at: usize, order: Order) -> &'static str {
+        if order.is_reversed == self.is_text(at) { "↓" } else { "↑" }
     }
 
     /// The columns that fit this width, and their widths, in order.
@@ -188,22 +209,16 @@ impl<'a> Sheet<'a> {
             let gap = " ".repeat(if at == 0 { 0 } else { GAP });
             if is_text { format!("{gap}{text}{pad}") } else { format!("{gap}{pad}{text}") }
         };
-        let is_text =
-            |at: usize| at == 0 || self.rows.first().is_some_and(|row| matches!(row[at], Cell::Text(_)));
+        let sorted = self.column(order);
         let title = |&(at, columns): &(usize, usize)| {
             let own = self.columns[at].0;
-            let sign = match order.is_reversed {
-                _ if own.is_empty() || own != order.title => "",
-                // Names ascend, and numbers descend.
-                is_reversed if is_reversed == is_text(at) => "↓",
-                _ => "↑",
-            };
-            place(&format!("{own}{sign}"), at, columns, is_text(at))
+            let sign = if sorted == Some(at) { self.sign(at, order) } else { "" };
+            place(&format!("{own}{sign}"), at, columns, self.is_text(at))
         };
         let row = |row: &Vec<Cell<'a>>| {
             layout
                 .iter()
-                .map(|&(at, columns)| (row[at], place(&row[at].text(), at, columns, is_text(at))))
+                .map(|&(at, columns)| (row[at], place(&row[at].text(), at, columns, self.is_text(at))))
                 .collect()
         };
         let shown = self.rows.get(range).unwrap_or_default();

@@ -84,6 +84,10 @@ pub struct State {
     pub is_paused: bool,
     /// The index of the link whose flows are shown.
     pub link: usize,
+    /// Whether this link was chosen and no answer about it has come.
+    is_awaited: bool,
+    /// Columns of the screen: all, until it is drawn.
+    pub columns: usize,
 }
 
 impl State {
@@ -102,16 +106,24 @@ impl State {
             mode: Mode::Table,
             is_paused: false,
             link: 0,
+            is_awaited: false,
+            columns: usize::MAX,
         }
     }
 
-    /// Takes an answer, or why there is none.
-    pub fn hear(&mut self, answer: Result<Seen, String>, now: Duration) {
+    /// Whether an answer would be shown: a pause lets the first one about a chosen link pass.
+    pub const fn is_open(&self) -> bool {
+        !self.is_paused || self.is_awaited
+    }
+
+    /// Takes an answer about this link, or why there is none.
+    pub fn hear(&mut self, link: usize, answer: Result<Seen, String>, now: Duration) {
         match answer {
             Ok(mut seen) => {
                 self.failure = None;
                 self.heard = now;
-                if !self.is_paused {
+                if !self.is_paused || (self.is_awaited && link == self.link) {
+                    self.is_awaited &= link != self.link;
                     seen.fill_rates(&self.seen);
                     self.seen = seen;
                     // Another run may have fewer links, or a gateway may have lost its customers.
@@ -156,7 +168,7 @@ impl State {
         match self.mode {
             Mode::Table => return self.key_of_table(key.code),
             Mode::Filter => self.key_of_filter(key.code),
-            Mode::Help if key.code == KeyCode::Char('q') => return Wish::Quit,
+            Mode::Help if matches!(key.code, KeyCode::Char('q') | KeyCode::F(10)) => return Wish::Quit,
             Mode::Help => self.mode = Mode::Table,
         }
         Wish::Draw
@@ -180,7 +192,7 @@ impl State {
 
     fn key_of_table(&mut self, code: KeyCode) -> Wish {
         match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Char('q') | KeyCode::F(10) => return Wish::Quit,
             KeyCode::Char('s') | KeyCode::F(6) => self.sort_by_next(),
             KeyCode::Char('r') => {
                 let order = self.order();
@@ -216,7 +228,7 @@ impl State {
     }
 
     fn sort_by_next(&mut self) {
-        let titles = self.sheet().titles();
+        let titles = self.sheet().titles(self.columns);
         let at = titles.iter().position(|title| *title == self.order().title);
         let next = at.map_or(0, |at| at + 1) % titles.len().max(1);
         self.orders[self.view as usize] = titles.get(next).map(|title| Order { title, is_reversed: false });
@@ -227,7 +239,7 @@ impl State {
         let Some(link) = link.filter(|link| *link < self.seen.links.len() && !self.seen.is_gateway) else {
             return Wish::Draw;
         };
-        self.link = link;
+        (self.link, self.is_awaited) = (link, true);
         Wish::Ask
     }
 

@@ -100,7 +100,7 @@ fn the_flows_of_a_run_in_80_columns() {
 fn the_links_of_a_run_that_has_gone() {
     let mut state = state(RUN);
     press(&mut state, "\t");
-    state.hear(Err("nothing listens there".to_owned()), Duration::from_secs(11));
+    state.hear(0, Err("nothing listens there".to_owned()), Duration::from_secs(11));
     insta::assert_snapshot!(screen(&mut state, 120, 12));
 }
 
@@ -119,6 +119,19 @@ fn the_customers_and_the_flows_of_a_gateway() {
     insta::assert_snapshot!(screen(&mut state, 120, 14));
     press(&mut state, "\tssp");
     insta::assert_snapshot!(screen(&mut state, 80, 14));
+}
+
+#[test]
+fn an_order_that_no_title_shows_is_named_and_left_out() {
+    let mut state = state(RUN);
+    assert!(screen(&mut state, 40, 12).contains("sorted by MEAN↓  q quit"));
+    let mut orders = Vec::new();
+    for _ in 0..4 {
+        press(&mut state, "s");
+        assert!(!screen(&mut state, 40, 12).contains("sorted by"));
+        orders.push(state.order().title);
+    }
+    assert_eq!(orders, ["FLOW", "RATE", "SHARE", "FLOW"]);
 }
 
 #[test]
@@ -210,9 +223,9 @@ fn of_thousands_of_customers_a_page_is_drawn() {
     // Rates of those that are not listed come from the bytes since the last answer.
     let later =
         json.replace("93784.2", "93786.2").replace("\"sent_bytes\": 19999", "\"sent_bytes\": 2019999");
-    state.hear(read(later.as_bytes()), Duration::from_secs(12));
+    state.hear(0, read(later.as_bytes()), Duration::from_secs(12));
     state.key(KeyEvent::from(KeyCode::Home));
-    press(&mut state, "sss");
+    press(&mut state, "ss");
     let shown = screen(&mut state, 80, 24);
     assert!(
         shown.lines().nth(6).is_some_and(|row| row.contains("c19999") && row.contains("8.00 Mb/s")),

@@ -27,9 +27,13 @@ fn press(state: &mut State, keys: &[KeyCode]) -> Wish {
 
 #[test]
 fn keys_that_quit_quit() {
-    for code in [KeyCode::Esc, KeyCode::Char('q')] {
+    for code in [KeyCode::F(10), KeyCode::Char('q')] {
         assert_eq!(press(&mut state(1, 1), &[code]), Wish::Quit);
     }
+    // The beginning of a sequence whose rest is late.
+    let mut split = state(1, 1);
+    assert_eq!(press(&mut split, &[KeyCode::Esc, KeyCode::Char('['), KeyCode::Char('B')]), Wish::Draw);
+    assert_eq!(split.mode, Mode::Table);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     for mode in [Mode::Table, Mode::Filter, Mode::Help] {
         let mut state = State { mode, ..state(1, 1) };
@@ -109,8 +113,26 @@ fn views_and_links_are_chosen() {
     assert_eq!(state.view, View::Flows);
     // Another run has fewer links.
     state.link = 2;
-    state.hear(Ok(seen(1, 1)), Duration::ZERO);
+    state.hear(0, Ok(seen(1, 1)), Duration::ZERO);
     assert_eq!(state.link, 0);
+}
+
+#[test]
+fn a_pause_shows_a_chosen_link_once() {
+    let mut state = state(3, 1);
+    press(&mut state, &[KeyCode::Char('p')]);
+    assert!(!state.is_open());
+    assert_eq!(press(&mut state, &[KeyCode::Right, KeyCode::Right]), Wish::Ask);
+    // Answers to earlier requests are about other links.
+    for (link, flows, shown) in [(0, 2, 1), (1, 3, 1), (2, 4, 4), (2, 5, 4)] {
+        state.hear(link, Ok(seen(3, flows)), Duration::ZERO);
+        assert_eq!((state.seen.flows.len(), state.is_open()), (shown, shown == 1), "{link}");
+    }
+    assert!(state.is_paused);
+    // A page that does not answer is asked again.
+    press(&mut state, &[KeyCode::Left]);
+    state.hear(1, Err("nothing listens there".to_owned()), Duration::ZERO);
+    assert!(state.is_open());
 }
 
 #[test]
@@ -118,13 +140,13 @@ fn a_page_that_goes_and_comes_back_is_told_apart() {
     let mut state = state(1, 2);
     let at = Duration::from_secs;
     assert_eq!(state.silence(at(9)), None);
-    state.hear(Ok(seen(1, 3)), at(10));
-    state.hear(Err("nothing listens there".to_owned()), at(11));
+    state.hear(0, Ok(seen(1, 3)), at(10));
+    state.hear(0, Err("nothing listens there".to_owned()), at(11));
     assert_eq!(state.silence(at(15)), Some((5, "nothing listens there")));
     assert_eq!(state.seen.flows.len(), 3, "the last values stay");
-    state.hear(Ok(seen(1, 4)), at(16));
+    state.hear(0, Ok(seen(1, 4)), at(16));
     assert_eq!((state.silence(at(17)), state.seen.flows.len()), (None, 4));
     press(&mut state, &[KeyCode::Char(' ')]);
-    state.hear(Ok(seen(1, 5)), at(18));
+    state.hear(0, Ok(seen(1, 5)), at(18));
     assert_eq!((state.is_paused, state.seen.flows.len()), (true, 4));
 }
