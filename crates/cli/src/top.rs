@@ -12,6 +12,7 @@
 //! | `state` | the state of the screen: answers and keys |
 //! | `draw` | the state as lines |
 //! | `screen` | the terminal |
+//! | `suspension` | Ctrl-Z |
 
 pub mod address;
 mod answer;
@@ -22,6 +23,7 @@ mod model;
 mod screen;
 mod sheet;
 mod state;
+mod suspension;
 mod views;
 
 use std::io::{IsTerminal as _, stdout};

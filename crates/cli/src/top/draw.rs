@@ -187,8 +187,9 @@ fn footer(state: &State, hidden: Option<String>) -> String {
 }
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 12] = [
     ("q, F10, Ctrl-C", "quit"),
+    ("Ctrl-Z", "back to the shell until `fg` (not on Windows)"),
     ("Tab", "next view: flows, links, customers"),
     ("Up, Down, PgUp, PgDn, Home, End", "select a row"),
     ("Left, Right", "flows of another link of a run"),

@@ -15,6 +15,7 @@ use super::client;
 use super::draw;
 use super::model::Seen;
 use super::state::{State, Wish};
+use super::suspension::Suspension;
 use crate::interrupt::Interrupt;
 use crate::progress::now;
 use crate::status::Status;
@@ -42,8 +43,12 @@ pub fn show(address: &Address, first: Seen, interval: Option<Duration>) -> anyho
     let state = State::new(address.url(), first, Duration::ZERO);
     let _restored = Restored;
     let mut terminal = ratatui::try_init().context("the terminal cannot be used; --once needs none")?;
+    // A terminal without another screen still shows what was on it.
+    clear(&mut terminal)?;
+    let suspension = Suspension::listen().context("cannot listen for signals")?;
     let events = events()?;
-    let mut screen = Screen { state, interval, events, ask, answers, is_asking: false, next: Duration::ZERO };
+    let mut screen =
+        Screen { state, interval, events, suspension, ask, answers, is_asking: false, next: Duration::ZERO };
     screen.run(&mut terminal, &interrupt).context("the terminal failed")
 }
 
@@ -78,6 +83,7 @@ struct Screen {
     state: State,
     interval: Option<Duration>,
     events: Receiver<io::Result<Event>>,
+    suspension: Suspension,
     ask: SyncSender<usize>,
     answers: Receiver<Answer>,
     is_asking: bool,
@@ -93,6 +99,7 @@ impl Screen {
         let mut is_new = true;
         loop {
             let now = begin.elapsed();
+            is_new |= self.suspension.pass(terminal)?;
             is_new |= self.hear(now);
             self.ask(now);
             // What is shown also depends on the time without an answer.
@@ -108,6 +115,7 @@ impl Screen {
                     Wish::Draw => (),
                     Wish::Ask => self.next = now,
                     Wish::Quit => return Ok(Status::SUCCESS),
+                    Wish::Suspend => Suspension::ask()?,
                 }
             }
             if interrupt.cancel.is_cancelled() {
@@ -142,6 +150,12 @@ impl Screen {
         let usual = || Duration::from_secs_f64(self.state.seen.interval);
         self.next = now + self.interval.unwrap_or_else(usual);
     }
+}
+
+/// Clears the screen, which is then drawn in full. `Terminal::clear` asks the terminal for its cursor, and not each terminal answers.
+pub fn clear(terminal: &mut DefaultTerminal) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(size.into())
 }
 
 fn paint(frame: &mut Frame<'_>, state: &mut State, now: Duration, has_colours: bool) {

@@ -28,6 +28,8 @@ pub enum Wish {
     /// An answer about another link.
     Ask,
     Quit,
+    /// Back to the shell until it continues the program.
+    Suspend,
 }
 
 /// The rows on the screen.
@@ -163,7 +165,11 @@ impl State {
             return Wish::Draw;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Wish::Quit } else { Wish::Draw };
+            return match key.code {
+                KeyCode::Char('c') => Wish::Quit,
+                KeyCode::Char('z') => Wish::Suspend,
+                _ => Wish::Draw,
+            };
         }
         match self.mode {
             Mode::Table => return self.key_of_table(key.code),

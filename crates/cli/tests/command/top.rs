@@ -68,6 +68,7 @@ mod screen {
     use std::fs::File;
     use std::io::Read as _;
     use std::os::fd::OwnedFd;
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Command, Stdio};
     use std::sync::mpsc::{Receiver, channel};
     use std::time::Duration;
@@ -77,7 +78,8 @@ mod screen {
     use apportion_testing::child::Running;
     use nix::pty::{OpenptyResult, Winsize, openpty};
     use nix::sys::signal::Signal;
-    use nix::sys::termios::{Termios, tcgetattr};
+    use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
     use nix::unistd::write;
 
     use crate::common::watched::Watched;
@@ -106,6 +108,8 @@ tcp = "rfc"
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command.args(["top", address]).env("TERM", "xterm").env_remove("NO_COLOR");
         let end = || Stdio::from(pair.slave.try_clone().unwrap());
+        // Ctrl-Z stops its process group.
+        command.process_group(0);
         let child = Running::start(command.stdin(end()).stdout(end()).stderr(end()));
         (pair, child)
     }
@@ -139,15 +143,18 @@ tcp = "rfc"
             Self { child, keyboard: pair.master, before, output, said: String::new() }
         }
 
-        /// Waits until it has written a word since the last call. Blanks between words are moves of the cursor.
+        /// Waits until it has written a word after the last one. Blanks between words are moves of the cursor.
         fn wait_for(&mut self, text: &str) {
             let clock = Clock::start();
-            while !self.said.contains(text) {
+            let end = loop {
+                if let Some(at) = self.said.find(text) {
+                    break at + text.len();
+                }
                 let more = self.output.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
                 self.said += &String::from_utf8_lossy(&more);
                 assert!(clock.now() < Time::from_secs(60), "{text}: {:?}", self.said);
-            }
-            self.said.clear();
+            };
+            self.said.drain(..end);
         }
 
         fn press(&self, keys: &str) {
@@ -189,6 +196,35 @@ tcp = "rfc"
             signal.into_iter().for_each(|signal| terminal.child.signal(signal));
             assert_eq!(terminal.end(), status, "{keys:?} {signal:?}");
         }
+    }
+
+    #[test]
+    fn a_suspension_gives_the_terminal_back_and_takes_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let watched = watched(folder.path());
+        let mut terminal = Terminal::start(watched.address());
+        terminal.wait_for("\x1b[2J");
+        terminal.wait_for("ENTITLED");
+        for (keys, signal) in [("\x1a", None), ("", Some(Signal::SIGTSTP)), ("", Some(Signal::SIGSTOP))] {
+            terminal.press(keys);
+            signal.into_iter().for_each(|signal| terminal.child.signal(signal));
+            let is_told = signal != Some(Signal::SIGSTOP);
+            if is_told {
+                terminal.wait_for("\x1b[?1049l");
+            }
+            let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT;
+            let stopped = waitid(Id::Pid(terminal.child.id()), flags).unwrap();
+            assert_eq!(stopped, WaitStatus::Stopped(terminal.child.id(), Signal::SIGSTOP));
+            assert!(!is_told || tcgetattr(&terminal.keyboard).unwrap() == terminal.before);
+            // A shell sets the modes that it needs.
+            tcsetattr(&terminal.keyboard, SetArg::TCSANOW, &terminal.before).unwrap();
+            terminal.child.signal(Signal::SIGCONT);
+            terminal.wait_for("\x1b[?1049h");
+            terminal.wait_for("ENTITLED");
+            assert_ne!(tcgetattr(&terminal.keyboard).unwrap(), terminal.before);
+        }
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
     }
 
     #[test]
