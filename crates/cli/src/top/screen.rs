@@ -1,12 +1,15 @@
 //! The terminal: draws the state, reads keys and asks the page, each of both in a thread of its own.
 
 use std::io::{self, ErrorKind, IsTerminal as _, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
 use ratatui::layout::Rect;
 use ratatui::{DefaultTerminal, Frame};
 
@@ -30,6 +33,7 @@ impl Drop for Restored {
     fn drop(&mut self) {
         // A terminal that has been closed cannot be restored, and no message reaches it.
         drop(ratatui::try_restore());
+        drop(execute!(stdout(), Show));
     }
 }
 
@@ -42,7 +46,9 @@ pub fn show(address: &Address, first: Seen, interval: Option<Duration>) -> anyho
     let (ask, answers) = asker(address.clone())?;
     let state = State::new(address.url(), first, Duration::ZERO);
     let _restored = Restored;
-    let mut terminal = ratatui::try_init().context("the terminal cannot be used; --once needs none")?;
+    let terminal = ratatui::try_init().context("the terminal cannot be used; --once needs none")?;
+    // When it is dropped, it prints why the cursor cannot be shown, which panics if the terminal has been closed.
+    let mut terminal = ManuallyDrop::new(terminal);
     // A terminal without another screen still shows what was on it.
     clear(&mut terminal)?;
     let suspension = Suspension::listen().context("cannot listen for signals")?;
