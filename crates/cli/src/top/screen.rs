@@ -105,7 +105,7 @@ impl Screen {
         let mut is_new = true;
         loop {
             let now = begin.elapsed();
-            is_new |= self.suspension.pass(terminal)?;
+            is_new |= self.suspension.pass(terminal, false)?;
             is_new |= self.hear(now);
             self.ask(now);
             // What is shown also depends on the time without an answer.
@@ -121,7 +121,7 @@ impl Screen {
                     Wish::Draw => (),
                     Wish::Ask => self.next = now,
                     Wish::Quit => return Ok(Status::SUCCESS),
-                    Wish::Suspend => Suspension::ask()?,
+                    Wish::Suspend => is_new |= self.suspension.pass(terminal, true)?,
                 }
             }
             if interrupt.cancel.is_cancelled() {

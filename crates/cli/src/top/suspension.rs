@@ -8,6 +8,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+#[cfg(unix)]
+use nix::sys::signal::{Signal, kill};
+#[cfg(unix)]
+use nix::unistd::{Pid, getpgrp, getsid};
 use ratatui::DefaultTerminal;
 #[cfg(unix)]
 use ratatui::crossterm::execute;
@@ -35,24 +39,20 @@ impl Suspension {
         Ok(Self { stop: listen(SIGTSTP)?, resumed: listen(SIGCONT)? })
     }
 
-    /// Asks for it, as a terminal does on Ctrl-Z: all processes of the job are to stop.
-    pub fn ask() -> io::Result<()> {
-        use nix::sys::signal::{Signal, kill};
-        use nix::unistd::{Pid, getpgrp, getsid};
+    /// Stops the program if a signal or a key asks for it. Returns whether the screen has been cleared: it is to be drawn again.
+    pub fn pass(&self, terminal: &mut DefaultTerminal, is_key: bool) -> io::Result<bool> {
         // In the process group of a session's first process, as under `ssh -t`, no shell could continue it.
-        if getsid(None)? == getpgrp() {
-            return Ok(());
-        }
-        Ok(kill(Pid::from_raw(0), Signal::SIGTSTP)?)
-    }
-
-    /// Stops the program if it is to stop. Returns whether the screen has been cleared: it is to be drawn again.
-    pub fn pass(&self, terminal: &mut DefaultTerminal) -> io::Result<bool> {
-        let is_stopped = self.stop.swap(false, Ordering::Relaxed);
+        let is_key = is_key && getsid(None)? != getpgrp();
+        let is_stopped = self.stop.swap(false, Ordering::Relaxed) || is_key;
         if is_stopped {
             ratatui::try_restore()?;
             terminal.show_cursor()?;
+            if is_key {
+                // All processes of the job stop, as on Ctrl-Z without raw mode.
+                kill(Pid::from_raw(0), Signal::SIGTSTP)?;
+            }
             signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+            self.stop.store(false, Ordering::Relaxed);
         }
         if !self.resumed.swap(false, Ordering::Relaxed) && !is_stopped {
             return Ok(false);
@@ -76,11 +76,7 @@ impl Suspension {
         Ok(Self)
     }
 
-    pub const fn ask() -> io::Result<()> {
-        Ok(())
-    }
-
-    pub const fn pass(&self, _: &mut DefaultTerminal) -> io::Result<bool> {
+    pub const fn pass(&self, _: &mut DefaultTerminal, _: bool) -> io::Result<bool> {
         Ok(false)
     }
 }
