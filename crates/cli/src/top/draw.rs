@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::style::{Color, Style, Stylize as _};
 use ratatui::text::{Line, Span};
 
-use super::format::{BAR, bar, clip, count, percent, rate, time, width};
+use super::format::{BAR, UNKNOWN, bar, clip, count, percent, rate, time, width};
 use super::model::{Link, Seen};
 use super::sheet::{Cell, Order, Padded};
 use super::state::{Mode, State};
@@ -89,7 +89,7 @@ fn heading(seen: &Seen, columns: usize) -> Vec<String> {
 
 /// The use of a link, with as many of its numbers as there is room for.
 fn use_of(link: &Link, names: usize, columns: usize) -> String {
-    let of = |number: Option<f64>, text: fn(f64) -> String| number.map_or_else(|| "-".to_owned(), text);
+    let of = |number: Option<f64>, text: fn(f64) -> String| number.map_or_else(|| UNKNOWN.to_owned(), text);
     let used = link.used();
     let mut parts = vec![
         // A wide screen has a long bar.
@@ -170,7 +170,7 @@ fn styled((cell, text): Padded<'_>, has_colours: bool) -> Span<'static> {
     let colour = match cell {
         Cell::Bar(Some(..POOR)) => Color::Red,
         Cell::Bar(Some(..REACHED)) => Color::Yellow,
-        Cell::Bar(_) => Color::Green,
+        Cell::Bar(Some(_)) => Color::Green,
         _ => return Span::from(text),
     };
     Span::styled(text, if has_colours { Style::new().fg(colour) } else { Style::new() })

@@ -9,9 +9,10 @@ pub const UNKNOWN: &str = "-";
 pub fn rate(bytes: f64) -> String {
     match bytes * 8.0 {
         bits @ ..1e6 => format!("{:.1} kb/s", bits / 1e3),
-        bits @ ..1e9 => format!("{:.2} Mb/s", bits / 1e6),
-        bits @ ..1e15 => format!("{:.2} Gb/s", bits / 1e9),
-        _ => ">1 Pb/s".to_owned(),
+        bits @ ..999.995e6 => format!("{:.2} Mb/s", bits / 1e6),
+        bits @ ..999.995e9 => format!("{:.2} Gb/s", bits / 1e9),
+        bits @ ..999.995e12 => format!("{:.2} Tb/s", bits / 1e12),
+        _ => ">999 Tb/s".to_owned(),
     }
 }
 
@@ -56,7 +57,7 @@ pub fn weight(number: f64) -> String {
 /// A fraction.
 pub fn percent(part: f64) -> String {
     match part {
-        ..1e2 => format!("{:.1} %", part * 1e2),
+        ..99.9995 => format!("{:.1} %", part * 1e2),
         _ => ">9999 %".to_owned(),
     }
 }
@@ -117,11 +118,21 @@ mod tests {
 
     #[test]
     fn no_number_takes_more_than_a_column_has() {
-        for number in
-            [0.0, f64::MIN_POSITIVE, 1e3, 1e6, 1e9, 1e12, 1e15, 1e100, f64::MAX, 999_999.96, 9.999_999]
-        {
+        for number in [
+            0.0,
+            1e3,
+            124_999_999.9,
+            1e9,
+            124_999_999_999.9,
+            1e14,
+            1e15,
+            f64::MAX,
+            999_999.96,
+            9.999_999,
+            99.9999,
+        ] {
             for (text, most) in [
-                (rate(number), 14),
+                (rate(number), 11),
                 (time(number), 10),
                 (count(number), 8),
                 (percent(number), 8),

@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use apportion_testing::skip;
+
 use crate::common::apportion;
 
 #[test]
@@ -26,8 +28,7 @@ fn an_address_without_a_page_is_refused_with_what_to_start() {
 fn without_an_address_the_usual_ones_are_tried_and_named() {
     let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     if !(is_free(9_617) && is_free(9_618)) {
-        println!("skipped: another program uses port 9617 or 9618");
-        return;
+        return skip::because("another program uses port 9617 or 9618");
     }
     let run = apportion(tempfile::tempdir().unwrap().path(), &["top"]);
     assert_eq!((run.status, run.out.as_str(), run.err.lines().count()), (2, "", 1));
