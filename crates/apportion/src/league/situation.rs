@@ -171,7 +171,7 @@ fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static s
 /// A value of a key `queue`.
 struct Queue {
     path: String,
-    /// Its bytes of the text.
+    /// Where the value is in the text, in bytes.
     span: Range<usize>,
     is_list: bool,
 }

@@ -62,7 +62,7 @@ fn the_scenario_of_a_report_gives_its_numbers() {
     let scenario = Scenario::from_text(text).unwrap().set("stop", "3s").unwrap();
     let results = Run::new(&scenario).seeds(2).simulate().unwrap();
     let page = results.report();
-    // As the page's script reads it: the text of an element.
+    // The page's script reads the text of this element.
     let (_, rest) = page.split_once("<pre id=\"scenario\" data-seeds=\"2\">").expect("it has a link");
     let (html, _) = rest.split_once("</pre>").unwrap();
     assert!(!html.contains('<'));
