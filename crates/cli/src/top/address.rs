@@ -34,7 +34,7 @@ impl Address {
 /// Reads an address, or the URL of a page as commands print it.
 ///
 /// # Errors
-/// What to write instead.
+/// The text is no address of a page on this machine; the message says what to write.
 pub fn read(text: &str) -> Result<Address, String> {
     if text.starts_with("https://") {
         return Err(elsewhere("pages have no TLS of their own", GATEWAY));

@@ -98,7 +98,7 @@ pub enum Page {
 /// Reads the JSON of either page.
 ///
 /// # Errors
-/// It is neither.
+/// The data are those of neither page.
 pub fn read(json: &[u8]) -> Result<Page, String> {
     let answer: Answer = serde_json::from_slice(json).map_err(|error| {
         format!("its answer is not JSON of a run or a gateway: {}", clean(&error.to_string()))

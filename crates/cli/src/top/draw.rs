@@ -66,7 +66,7 @@ fn first_line(state: &State, now: Duration, columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What is shown, in at most two lines, and the use of the link or of both directions.
+/// Returns the summary of the run or gateway in at most two lines, and the use of the link or of both directions.
 fn heading(seen: &Seen, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in &seen.said {
@@ -176,7 +176,7 @@ fn styled((cell, text): Padded<'_>, has_colours: bool) -> Span<'static> {
     Span::styled(text, if has_colours { Style::new().fg(colour) } else { Style::new() })
 }
 
-/// What keys do, behind the order of the rows if no title shows it.
+/// Returns the line of keys, behind the order of the rows if no title shows it.
 fn footer(state: &State, hidden: Option<String>) -> String {
     if state.mode == Mode::Filter {
         return "write a part of the name; Enter keeps the filter, Esc drops it".to_owned();

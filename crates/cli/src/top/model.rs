@@ -1,4 +1,4 @@
-//! What is shown: a run or a gateway at one time, with rates in bytes per second and times in seconds.
+//! A run or a gateway at one time, as the screen shows it, with rates in bytes per second and times in seconds.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const MAX_TITLE: usize = 30;
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub is_gateway: bool,
-    /// What it is and its state, in words, the most important first.
+    /// Name and state in words, the most important first.
     pub said: Vec<String>,
     /// Time between two requests of the page.
     pub interval: f64,
