@@ -152,6 +152,7 @@ fn system(system: &DisciplineKind) -> Refusal {
         DisciplineKind::FqCodel(_) => refused("fq_codel", PUSH_OUT),
         DisciplineKind::Afq(_) => refused("afq", TURNS),
         DisciplineKind::SpPifo(_) => refused("sp_pifo", TURNS),
+        DisciplineKind::Packs(_) => refused("packs", TURNS),
         DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
         DisciplineKind::Sfq(_) => refused("sfq", PUSH_OUT),
         DisciplineKind::Prio(_) => refused("prio", CLASSES),

@@ -55,7 +55,8 @@ pub enum Law {
     /// Every packet that arrives leaves or is dropped, exactly once and unchanged except for marks, colour
     /// and labels; `backlog` counts the packets that did neither, and [`Discipline::drain`] removes them.
     Conservation,
-    /// The packets of a flow leave in the order of their arrival.
+    /// The packets of a flow leave in the order of their arrival. Not for disciplines that
+    /// [reorder](Laws::reorders) them.
     Order,
     /// A request gets a packet while packets wait. Not for disciplines that [hold packets
     /// back](Laws::holds_back).
@@ -130,6 +131,7 @@ impl std::error::Error for Violation {}
 pub struct Laws {
     limit: Option<Limit>,
     holds_back: bool,
+    reorders: bool,
     quantum: Option<Bytes>,
     cases: u32,
 }
@@ -137,7 +139,7 @@ pub struct Laws {
 impl Default for Laws {
     /// A work-conserving discipline without a limit; 256 sequences of up to 200 steps.
     fn default() -> Self {
-        Self { limit: None, holds_back: false, quantum: None, cases: 256 }
+        Self { limit: None, holds_back: false, reorders: false, quantum: None, cases: 256 }
     }
 }
 
@@ -160,6 +162,12 @@ impl Laws {
     #[must_use]
     pub const fn holds_back(self) -> Self {
         Self { holds_back: true, ..self }
+    }
+
+    /// Declares that packets of a flow may overtake each other.
+    #[must_use]
+    pub const fn reorders(self) -> Self {
+        Self { reorders: true, ..self }
     }
 
     /// Declares that the discipline divides the link by weights: over any interval in which flows f and m are
@@ -220,7 +228,7 @@ impl Laws {
         let config = Config { cases, failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let new = || build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
-        let run = |ops: &[Op]| sequence::check(&new, beyond, ops, self.limit, self.holds_back);
+        let run = |ops: &[Op]| sequence::check(&new, beyond, ops, self);
         let found = runner.run(&ops, |ops| run(&ops).map_err(|broken| TestCaseError::fail(broken.what)));
         if let Err(TestError::Fail(reason, ops)) = found {
             let Err(broken) = run(&ops) else {

@@ -11,7 +11,7 @@ use apportion_core::{
 };
 use proptest::prelude::*;
 
-use crate::{Law, MAX_PAUSE};
+use crate::{Law, Laws, MAX_PAUSE};
 
 /// A step of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +164,7 @@ struct Ledger {
     waiting: BTreeMap<u32, SimplePacket>,
     marked: Vec<u32>,
     events: Vec<Event>,
+    reorders: bool,
     wrong: Option<(Law, String)>,
 }
 
@@ -189,7 +190,7 @@ impl Ledger {
         self.gone(packet, "delivered");
         self.events.push(Event::Left(packet.id));
         let earlier = self.waiting.values().find(|other| other.flow == packet.flow && other.id < packet.id);
-        if let Some(earlier) = earlier {
+        if let Some(earlier) = earlier.filter(|_| !self.reorders) {
             let what =
                 format!("packet {} of flow {} left before packet {}", packet.id, packet.flow.0, earlier.id);
             self.blame(Law::Order, what);
@@ -399,11 +400,11 @@ pub fn check<Q: Queue<SimplePacket>>(
     new: &impl Fn() -> Q,
     beyond: &Beyond<Q>,
     ops: &[Op],
-    limit: Option<Limit>,
-    holds_back: bool,
+    Laws { limit, holds_back, reorders, .. }: Laws,
 ) -> Result<(), Broken> {
     let once = || -> Result<Vec<Event>, Broken> {
-        let (ledger, now, refused_until, before) = (Ledger::default(), Time::ZERO, None, Backlog::EMPTY);
+        let ledger = Ledger { reorders, ..Ledger::default() };
+        let (now, refused_until, before) = (Time::ZERO, None, Backlog::EMPTY);
         let mut run = Run { queue: new(), beyond, ledger, now, limit, holds_back, refused_until, before };
         for (step, op) in ops.iter().enumerate() {
             match *op {

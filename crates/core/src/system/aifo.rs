@@ -5,9 +5,8 @@
 //! is admitted if the fraction of ranks in a window that are below its own is at most 1/(1 - k) (C - c)/C,
 //! where c of the C places of the buffer are taken. The fuller the buffer, the lower a rank must be; while at
 //! most k C places are taken all packets are admitted. Admitted packets leave in the order of arrival: those
-//! that a PIFO would send are admitted, but leave in another order. Ranks are the start tags of start-time
-//! fair queueing (`ranks.rs`), as in the paper's use for fairness; [`Window`] is the test alone, for packets
-//! of any ranks.
+//! that a PIFO would send are admitted, but leave in another order. [`RankQueues`] has ranks and the queue;
+//! [`Window`] is the test alone, for packets of any ranks.
 //!
 //! Readings: a packet is compared with the ranks before it and then joins the window, admitted or not; one of
 //! `sample` packets joins; an empty window admits.
@@ -18,18 +17,15 @@
 //!
 //! Cost: O(`window`) per packet. Memory: 8 to 16 bytes per flow. Parameters: [`ENTRY`].
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::discipline::Discipline;
-use super::ranks::Ranks;
-use crate::flow_setting::FlowSetting;
-use crate::limit::{BufferSize, Limit, LinkLimit};
-use crate::packet::{FlowId, Packet};
+use super::rank_queues::{Admission, RankQueues, Room};
+use crate::limit::BufferSize;
+use crate::packet::Packet;
 use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
-use crate::queue::{Backlog, DropReason, Queue, Sink};
-use crate::units::{Rate, Ratio, Time, Weight};
+use crate::queue::DropReason;
+use crate::units::{Rate, Ratio, Weight};
 
 /// AIFO in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -94,16 +90,26 @@ impl Window {
     #[must_use]
     pub fn new(params: &AifoParams) -> Self {
         let AifoParams { headroom, window, sample, .. } = *params;
+        Self::of(headroom, window, sample)
+    }
+
+    /// An empty window of `window` ranks, of which one of `sample` packets joins, with the headroom k.
+    pub(super) fn of(headroom: Ratio, window: u64, sample: u64) -> Self {
         Self { headroom, size: window.max(1), sample: sample.max(1), ranks: Vec::new(), oldest: 0, skip: 0 }
+    }
+
+    /// The fraction of the ranks in the window that are below `rank`; 0 if it is empty.
+    #[must_use]
+    pub fn quantile(&self, rank: u64) -> f64 {
+        let below: u64 = self.ranks.iter().map(|&other| u64::from(other < rank)).sum();
+        below as f64 / (self.ranks.len() as f64).max(1.0)
     }
 
     /// Whether this rank is low enough for a buffer of which the fraction `free` is not taken (section 4,
     /// algorithm 1).
     #[must_use]
     pub fn is_low(&self, rank: u64, free: f64) -> bool {
-        let below: u64 = self.ranks.iter().map(|&other| u64::from(other < rank)).sum();
-        let quantile = below as f64 / (self.ranks.len() as f64).max(1.0);
-        quantile * (1.0 - self.headroom.get()) <= free
+        self.quantile(rank) * (1.0 - self.headroom.get()) <= free
     }
 
     /// Adds a rank to the window, if its turn has come.
@@ -121,108 +127,42 @@ impl Window {
     }
 }
 
-/// The queue and the window, by start tags.
-#[derive(Clone, Debug)]
-pub struct Aifo<P> {
-    limit: LinkLimit,
-    ranks: Ranks,
-    window: Window,
-    /// Packets with their ranks.
-    queue: VecDeque<(P, u64)>,
-    backlog: Backlog,
+impl Admission for Window {
+    fn place<P: Packet>(&mut self, rank: u64, room: &Room<'_, P>) -> Result<usize, DropReason> {
+        let is_low = self.is_low(rank, room.free());
+        self.note(rank);
+        match (room.fits(0), is_low) {
+            (false, _) => Err(DropReason::Overflow),
+            (true, false) => Err(DropReason::Forced),
+            (true, true) => Ok(0),
+        }
+    }
+
+    fn rebase(&mut self, by: u64) {
+        self.ranks.iter_mut().for_each(|rank| *rank = rank.saturating_sub(by));
+    }
 }
+
+/// The queue and the window, by start tags.
+pub type Aifo<P> = RankQueues<P, Window>;
 
 impl<P: Packet> Aifo<P> {
     /// An empty queue and window. Ranks count bytes of a flow of weight `smallest`.
     #[must_use]
     pub fn new(params: &AifoParams, link_rate: Rate, smallest: Weight) -> Self {
-        Self {
-            limit: LinkLimit::new(params.limit, link_rate),
-            ranks: Ranks::new(smallest),
-            window: Window::new(params),
-            queue: VecDeque::new(),
-            backlog: Backlog::EMPTY,
-        }
-    }
-
-    fn is_low(&self, rank: u64) -> bool {
-        self.window.is_low(rank, 1.0 - self.limit.get().filled_by(self.backlog))
-    }
-
-    fn serve(&mut self) -> Option<P> {
-        let (packet, rank) = self.queue.pop_front()?;
-        self.backlog.remove(&packet);
-        if let Some(by) = self.ranks.served(rank) {
-            let waiting = self.queue.iter_mut().map(|(_, rank)| rank);
-            waiting.chain(&mut self.window.ranks).for_each(|rank| *rank = rank.saturating_sub(by));
-        }
-        Some(packet)
-    }
-}
-
-impl<P: Packet> Queue<P> for Aifo<P> {
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        let flow = packet.flow();
-        let rank = self.ranks.of(flow);
-        let is_low = self.is_low(rank);
-        self.window.note(rank);
-        if !self.limit.get().admits(&packet, self.backlog) {
-            return sink.dropped(now, packet, DropReason::Overflow);
-        }
-        if !is_low {
-            return sink.dropped(now, packet, DropReason::Forced);
-        }
-        self.ranks.admitted(flow, packet.size(), rank);
-        self.backlog.add(&packet);
-        self.queue.push_back((packet, rank));
-    }
-
-    fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
-        self.serve()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-}
-
-impl<P: Packet> Discipline<P> for Aifo<P> {
-    fn drain(&mut self, _now: Time) -> Option<P> {
-        self.serve()
-    }
-    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
-        let first = self.queue.iter().position(|(packet, _)| packet.flow().slot() == flow.slot())?;
-        let (packet, _) = self.queue.remove(first)?;
-        self.backlog.remove(&packet);
-        Some(packet)
-    }
-    fn limit(&self) -> Option<Limit> {
-        Some(self.limit.get())
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit.set(limit);
-    }
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
-    }
-    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
-        let FlowSetting::Weight(weight) = setting else { return false };
-        self.ranks.charges.set_weight(flow, weight);
-        true
-    }
-    fn allows_deferred_dequeue(&self) -> bool {
-        true
+        Self::empty(params.limit, 1, Window::new(params), link_rate, smallest)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::Limit;
     use crate::packet::SimplePacket;
     use crate::param::EntryArgs;
-    use crate::system::charge::{BYTE, HORIZON};
+    use crate::queue::Queue;
     use crate::testing::{Log, packet};
-    use crate::units::Packets;
+    use crate::units::{Packets, Time};
 
     fn aifo(change: impl FnOnce(&mut AifoParams)) -> Aifo<SimplePacket> {
         let mut params = AifoParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
@@ -233,24 +173,20 @@ mod tests {
 
     #[test]
     fn a_rank_is_admitted_up_to_the_quantile_that_is_free() {
-        let mut queue = aifo(|params| params.headroom = Ratio::new(0.2).unwrap());
-        queue.window.ranks = [10, 20, 30, 40].to_vec();
+        let mut window = Window::of(Ratio::new(0.2).unwrap(), 4, 1);
+        window.ranks = [10, 20, 30, 40].to_vec();
         // 0.8 times the fraction of lower ranks is compared with the free part: 0.3 of 10 places, against 0.8
         // / 4 = 0.2 and 0.8 / 2 = 0.4.
-        queue.backlog = Backlog { packets: Packets::new(7), ..Backlog::EMPTY };
-        assert_eq!([10, 20, 21, 99].map(|rank| queue.is_low(rank)), [true, true, false, false]);
+        assert_eq!([10, 20, 21, 99].map(|rank| window.is_low(rank, 0.3)), [true, true, false, false]);
         // Up to the headroom, 2 of 10, all are admitted.
-        queue.backlog.packets = Packets::new(2);
-        assert!(queue.is_low(99));
-        queue.backlog.packets = Packets::new(3);
-        assert!(!queue.is_low(99));
+        assert!(window.is_low(99, 0.8) && !window.is_low(99, 0.7));
     }
 
     #[test]
     fn a_window_keeps_the_latest_of_the_ranks_that_are_sampled() {
-        let mut queue = aifo(|params| (params.window, params.sample) = (3, 2));
-        (1..=9).for_each(|rank| queue.window.note(rank));
-        assert_eq!(queue.window.ranks, [7, 9, 5]);
+        let mut window = Window::of(Ratio::ZERO, 3, 2);
+        (1..=9).for_each(|rank| window.note(rank));
+        assert_eq!(window.ranks, [7, 9, 5]);
     }
 
     #[test]
@@ -264,23 +200,5 @@ mod tests {
         assert_eq!((queue.backlog.packets, log.dropped.len()), (held + Packets::new(1), lost));
         let order: Vec<_> = core::iter::from_fn(|| queue.serve()).map(|packet| packet.id).collect();
         assert!(order.is_sorted() && order.last() == Some(&99), "{order:?}");
-    }
-
-    #[test]
-    fn moving_all_numbers_down_changes_no_decision() {
-        let fates = [0, HORIZON - 2_000 * BYTE].map(|v| {
-            let mut queue = aifo(|_| {});
-            queue.ranks.v = v;
-            let mut log = Log::default();
-            for id in 0..200 {
-                queue.enqueue(Time::ZERO, packet(id, id * id % 7, 100), &mut log);
-                if id % 3 > 0 {
-                    queue.serve();
-                }
-            }
-            assert!(queue.ranks.v < HORIZON);
-            log.dropped
-        });
-        assert!(fates[0] == fates[1] && !fates[0].is_empty());
     }
 }

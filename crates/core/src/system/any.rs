@@ -10,7 +10,7 @@ use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::discipline::Discipline;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, hfsc, htb, isolate,
-    prio, ramp, sffc_fronted, sfq, sp_pifo,
+    packs, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo,
 };
 use crate::aqm::{
     bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_drop, red, rio, sffc, sred,
@@ -120,6 +120,10 @@ family! {
         |params, link| Box::new(sp_pifo::SpPifo::new(params, link.link_rate, link.smallest_weight()));
     Aifo(aifo::AifoParams), [aifo::ENTRY],
         |params, link| Box::new(aifo::Aifo::new(params, link.link_rate, link.smallest_weight()));
+    Packs(packs::PacksParams), [packs::ENTRY],
+        |params, link| Box::new(packs::Packs::new(params, link.link_rate, link.smallest_weight()));
+    Rifo(rifo::RifoParams), [rifo::ENTRY],
+        |params, link| Box::new(rifo::Rifo::new(params, link.link_rate, link.smallest_weight()));
     Cebinae(cebinae::CebinaeParams), [cebinae::ENTRY],
         |params, link| Box::new(cebinae::Cebinae::new(params, link.link_rate, link.stream()));
     Sfq(sfq::SfqParams), [sfq::ENTRY],

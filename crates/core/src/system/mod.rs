@@ -19,8 +19,11 @@
 //! | [`hfsc`] | a hierarchy of service curves | Stoica, Zhang, Ng 1997 |
 //! | [`htb`] | a hierarchy of token buckets, from which classes borrow | Devera 2002 |
 //! | [`isolate`] | presents hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
+//! | [`packs`] | strict-priority queues that admit and sort by quantiles of ranks | Gran Alcoz et al. 2025 |
 //! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
+//! | [`rank_queues`] | FIFO queues in strict priority for packets with ranks, the common part of `aifo`, `packs`, `rifo`, `sp_pifo` | – |
+//! | [`rifo`] | one FIFO that admits by the place of a rank in the range | Mostafaei, Pacut, Schmid 2023 |
 //! | [`sffc_fronted`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
 //! | [`sfq`] | hashed buckets that take turns | McKenney 1990 |
@@ -53,9 +56,12 @@ pub mod hfsc;
 pub mod htb;
 pub mod isolate;
 mod link_queue;
+pub mod packs;
 pub mod prio;
 pub mod ramp;
+pub mod rank_queues;
 mod ranks;
+pub mod rifo;
 pub mod sffc_fronted;
 pub mod sfq;
 pub mod sp_pifo;

@@ -9,7 +9,9 @@ use crate::common::{Log, build, packet};
 use crate::reference::afq::Afq as SlowAfq;
 use crate::reference::cebinae::Cebinae as SlowCebinae;
 use crate::reference::sfq::Sfq as SlowSfq;
-use crate::reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
+use crate::reference::start_tags::{
+    Aifo as SlowAifo, Packs as SlowPacks, Rifo as SlowRifo, SpPifo as SlowSpPifo,
+};
 
 /// An arrival of a flow with its size, or a departure.
 type Op = Option<(u32, u64)>;
@@ -79,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn sp_pifo_is_the_paper_s_but_for_the_order_of_flows(ops in ops(), queues in 1usize..9, weights in prop::array::uniform4(0u32..4)) {
+    fn sp_pifo_is_the_paper_s(ops in ops(), queues in 1usize..9, weights in prop::array::uniform4(0u32..4)) {
         let mut ours = build("sp_pifo", &["limit=25p", &format!("queues={queues}")], &powers(weights));
         let mut slow = SlowSpPifo::new(queues, 25);
         let mut log = Log::default();
@@ -100,6 +102,46 @@ proptest! {
         let keys = ["limit=25p".to_owned(), format!("window={window}"), "headroom=0.25".to_owned()];
         let mut ours = build("aifo", &keys.each_ref().map(String::as_str), &powers(weights));
         let mut slow = SlowAifo::new(25, 0.25, window);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let charge = slow_charge(weights, flow, size);
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    #[test]
+    fn packs_is_the_rule(
+        ops in ops(), queues in 1usize..9, window in 1usize..30, total in any::<bool>(), weights in prop::array::uniform4(0u32..4),
+    ) {
+        let bound = if total { "bound=total" } else { "bound=ahead" };
+        let keys = ["limit=25p".to_owned(), format!("queues={queues}"), format!("window={window}"), "headroom=0.25".to_owned(), bound.to_owned()];
+        let mut ours = build("packs", &keys.each_ref().map(String::as_str), &powers(weights));
+        let mut slow = SlowPacks::new(queues, 25, 0.25, window, total);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let charge = slow_charge(weights, flow, size);
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    #[test]
+    fn rifo_is_the_rule(ops in ops(), reset in 2usize..40, published in any::<bool>(), weights in prop::array::uniform4(0u32..4)) {
+        let admission = if published { "admission=published" } else { "admission=sound" };
+        let keys = ["limit=25p".to_owned(), format!("reset={reset}"), "headroom=0.25".to_owned(), admission.to_owned()];
+        let mut ours = build("rifo", &keys.each_ref().map(String::as_str), &powers(weights));
+        let mut slow = SlowRifo::new(25, 0.25, reset, published);
         let mut log = Log::default();
         for (id, op) in (0..).zip(ops) {
             match op {

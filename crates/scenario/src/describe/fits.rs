@@ -164,7 +164,7 @@ fn a_parameter_takes_the_kinds_of_all_its_owners() {
     let doc = &root["$defs"]["queue"]["anyOf"][1]["properties"]["sample"]["description"];
     let docs: Vec<_> =
         doc.as_str().unwrap().split("\n\n").map(|doc| doc.split(':').next().unwrap()).collect();
-    assert_eq!(docs, ["`aifo`", "`ramp`"]);
+    assert_eq!(docs, ["`aifo`, `packs`", "`ramp`"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! headlines sp-pifo SEEDS SECONDS   inversions with SP-PIFO over those with a FIFO: section 4.2, appendix A
 //! headlines aifo SEEDS              completion time of the smallest of three files: Fig. 12
+//! headlines packs SEEDS SECONDS     inversions and drops of low ranks at a load of 1.1: PACKS' abstract; RIFO
 //! headlines afq SEEDS SECONDS       completion times of short flows, with TCP relative to AFQ: abstract
 //! ```
 //! Each row has the mean over the seeds with Student's 95 % interval; README.md lists the papers' figures.
@@ -20,8 +21,12 @@ fn main() -> Result<(), Failure> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["sp-pifo", seeds, seconds] => sp_pifo(seeds.parse()?, seconds.parse()?),
         ["aifo", seeds] => aifo(seeds.parse()?),
+        ["packs", seeds, seconds] => packs(seeds.parse()?, seconds.parse()?),
         ["afq", seeds, seconds] => afq::table(seeds.parse()?, seconds.parse()?),
-        _ => Err("usage: headlines sp-pifo SEEDS SECONDS | aifo SEEDS | afq SEEDS SECONDS".into()),
+        _ => Err(
+            "usage: headlines sp-pifo SEEDS SECONDS | aifo SEEDS | packs SEEDS SECONDS | afq SEEDS SECONDS"
+                .into(),
+        ),
     }
 }
 
@@ -105,6 +110,33 @@ fn aifo(seeds: u64) -> Result<(), Failure> {
         let queue = format!(r#"{{ kind = "ranked", ranks = "remaining", {place} }}"#);
         let names = [10, 50].map(|mb| format!("{name}: {mb} MB, s"));
         rows(names.each_ref().map(String::as_str), seeds, |seed| ranked::order(&queue, "12us", seed))?;
+    }
+    Ok(())
+}
+
+fn packs(seeds: u64, seconds: f64) -> Result<(), Failure> {
+    let window = r#"headroom = 0.0, window = 1000, sample = 1"#;
+    let small = r#"headroom = 0.1, window = 20, sample = 1"#;
+    let range = r#"headroom = 0.1, window = 100"#;
+    let places = [
+        ("FIFO", r#"place = "fifo""#.to_owned()),
+        ("AIFO", format!(r#"place = "aifo", {window}"#)),
+        ("SP-PIFO", r#"place = "sp_pifo""#.to_owned()),
+        ("PACKS", format!(r#"place = "packs", {window}"#)),
+        ("PACKS, published", format!(r#"place = "packs", {window}, rule = "published""#)),
+        ("PACKS, window of 20, k = 0.1", format!(r#"place = "packs", {small}"#)),
+        ("PACKS, one queue", format!(r#"place = "packs", {window}, queues = 1"#)),
+        ("RIFO", format!(r#"place = "rifo", {range}"#)),
+        ("RIFO, published", format!(r#"place = "rifo", {range}, rule = "published""#)),
+        ("PIFO", r#"place = "pifo""#.to_owned()),
+    ];
+    for ranks in ["uniform", "exponential", "inverse", "poisson", "convex"] {
+        for (name, place) in &places {
+            let queue = format!(r#"{{ kind = "ranked", ranks = "{ranks}", {place} }}"#);
+            let names = ["inversions a departure", "low ranks dropped"]
+                .map(|what| format!("{ranks}, {name}: {what}"));
+            rows(names.each_ref().map(String::as_str), seeds, |seed| ranked::flood(&queue, seconds, seed))?;
+        }
     }
     Ok(())
 }

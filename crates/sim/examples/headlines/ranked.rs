@@ -1,19 +1,23 @@
-//! Queues for packets with arbitrary ranks: SP-PIFO and AIFO as evaluated in their papers.
+//! Queues for packets with arbitrary ranks: SP-PIFO, AIFO, PACKS and RIFO as evaluated in their papers.
 //!
 //! Packets of the simulator have no ranks, while in both papers hosts assign them. [`Ranked`] gives each
 //! packet a rank when it arrives: a random draw, as the hosts of SP-PIFO's authors do, or the remaining bytes
 //! of its flow, as pFabric's hosts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use apportion_core::limit::Limit;
 use apportion_core::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, Traits};
 use apportion_core::random::Stream;
 use apportion_core::system::aifo::{AifoParams, Window};
-use apportion_core::system::sp_pifo::Levels;
+use apportion_core::system::packs::{Bound, PacksParams, Quantiles};
+use apportion_core::system::rank_queues::{Admission, Levels, Room};
+use apportion_core::system::rifo::{Range, RifoParams, Rule};
+use apportion_core::system::sp_pifo::Bounds;
 use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Packets, Time};
 use apportion_core::{Backlog, DropReason, Packet, Queue, SimplePacket, Sink};
+use apportion_runtime::outcome::LinkOutcome;
 
 use super::run::{Failure, simulate};
 
@@ -22,16 +26,44 @@ const SHOWN: u64 = 100;
 
 /// The queue of the packets.
 enum Place {
-    Fifo(VecDeque<(SimplePacket, u64)>),
     /// Packets by rank, then by arrival. A full queue drops the largest rank.
     Pifo(BTreeMap<(u64, u64), SimplePacket>),
-    /// Queues with equal parts of the buffer; whether a packet that finds its queue full adapts the bounds.
+    /// FIFOs in strict priority, with equal parts of the buffer.
+    Queues(Levels<SimplePacket>, Admit),
+}
+
+/// The choice of a FIFO.
+enum Admit {
+    /// The first one.
+    All,
+    /// Whether a packet that finds its queue full adapts the bounds.
     SpPifo {
-        levels: Levels<SimplePacket>,
-        part: Packets,
+        bounds: Bounds,
         adapts: bool,
     },
-    Aifo(VecDeque<(SimplePacket, u64)>, Window),
+    Packs(Quantiles),
+    Aifo(Window),
+    Rifo(Range),
+}
+
+impl Admit {
+    /// None: the packet is dropped.
+    fn place(&mut self, rank: u64, room: &Room<'_, SimplePacket>) -> Option<usize> {
+        match self {
+            Self::All => room.fits(0).then_some(0),
+            Self::SpPifo { bounds, adapts } => {
+                let index = bounds.map(rank);
+                let fits = room.fits(index);
+                if *adapts || fits {
+                    bounds.adapt(index, rank);
+                }
+                fits.then_some(index)
+            }
+            Self::Packs(quantiles) => quantiles.place(rank, room).ok(),
+            Self::Aifo(window) => window.place(rank, room).ok(),
+            Self::Rifo(range) => range.place(rank, room).ok(),
+        }
+    }
 }
 
 /// Ranks of packets.
@@ -51,6 +83,19 @@ enum Ranks {
     Remaining,
 }
 
+impl Ranks {
+    /// The rank below which four fifths lie: a PIFO drops none of these at a load of 1.1.
+    fn low(self) -> u64 {
+        match self {
+            Self::Uniform => 80,
+            Self::Exponential => 39,
+            Self::Inverse | Self::Convex => 95,
+            Self::Poisson => 56,
+            Self::Remaining => 0,
+        }
+    }
+}
+
 /// A queue for ranked packets that counts inversions.
 struct Ranked {
     place: Place,
@@ -61,6 +106,11 @@ struct Ranked {
     sent: Vec<u64>,
     backlog: Backlog,
     arrived: u64,
+    served: u64,
+    /// Packets of smaller rank that waited, summed over departures.
+    inversions: u64,
+    /// Packets of [low](Ranks::low) rank that were dropped.
+    low_drops: u64,
     /// Packets that left while a smaller rank waited.
     overtaking: u64,
     /// Packets that were admitted while a larger rank waited.
@@ -101,20 +151,21 @@ impl Ranked {
 
     fn waiting(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.place {
-            Place::Fifo(queue) | Place::Aifo(queue, _) => Box::new(queue.iter().map(|(_, rank)| *rank)),
             Place::Pifo(queue) => Box::new(queue.keys().map(|(rank, _)| *rank)),
-            Place::SpPifo { levels, .. } => Box::new(levels.ranks()),
+            Place::Queues(levels, _) => Box::new(levels.ranks()),
         }
     }
 
     fn serve(&mut self) -> Option<SimplePacket> {
         let (packet, rank) = match &mut self.place {
-            Place::Fifo(queue) | Place::Aifo(queue, _) => queue.pop_front()?,
             Place::Pifo(queue) => queue.pop_first().map(|((rank, _), packet)| (packet, rank))?,
-            Place::SpPifo { levels, .. } => levels.pop()?,
+            Place::Queues(levels, _) => levels.pop()?,
         };
         self.backlog.remove(&packet);
-        self.overtaking += u64::from(rank < SHOWN && self.waiting().any(|other| other < rank));
+        self.served += 1;
+        let smaller = self.waiting().filter(|&other| other < rank).count() as u64;
+        self.inversions += smaller;
+        self.overtaking += u64::from(rank < SHOWN && smaller > 0);
         let flow = packet.flow().index();
         if flow >= self.sent.len() {
             self.sent.resize(flow + 1, 0);
@@ -129,36 +180,24 @@ impl Queue<SimplePacket> for Ranked {
         self.arrived += 1;
         let rank = self.rank(&packet);
         let is_full = self.backlog.packets >= self.limit;
-        let taken = self.backlog.packets.get() as f64 / self.limit.get() as f64;
-        // Where it joins: the queue of SP-PIFO, else 0.
         let joins = match &mut self.place {
-            Place::Fifo(_) => (!is_full).then_some(0),
             Place::Pifo(queue) => {
                 let is_larger = is_full && queue.last_key_value().is_some_and(|(last, _)| last.0 <= rank);
                 (!is_larger).then_some(0)
             }
-            Place::SpPifo { levels, part, adapts } => {
-                let index = levels.place(rank);
-                let has_room = levels.held(index).packets < *part;
-                if *adapts || has_room {
-                    levels.adapt(index, rank);
-                }
-                has_room.then_some(index)
-            }
-            Place::Aifo(_, window) => {
-                let is_low = window.is_low(rank, 1.0 - taken);
-                window.note(rank);
-                (is_low && !is_full).then_some(0)
+            Place::Queues(levels, admit) => {
+                let limit = Limit::Packets(self.limit);
+                admit.place(rank, &Room { levels, packet: &packet, backlog: self.backlog, limit })
             }
         };
         let Some(index) = joins else {
+            self.low_drops += u64::from(rank < self.ranks.low());
             return sink.dropped(now, packet, DropReason::Overflow);
         };
         self.behind_larger += u64::from(rank < SHOWN && self.waiting().any(|other| other > rank));
         self.backlog.add(&packet);
         match &mut self.place {
-            Place::Fifo(queue) | Place::Aifo(queue, _) => queue.push_back((packet, rank)),
-            Place::SpPifo { levels, .. } => levels.push(index, packet, rank),
+            Place::Queues(levels, _) => levels.push(index, packet, rank),
             Place::Pifo(queue) => {
                 queue.insert((rank, self.arrived), packet);
                 if let Some((_, last)) = is_full.then(|| queue.pop_last()).flatten() {
@@ -184,6 +223,8 @@ impl Discipline<SimplePacket> for Ranked {
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("overtaking", self.overtaking as f64);
         show("behind_larger", self.behind_larger as f64);
+        show("inversions", self.inversions as f64 / self.served as f64);
+        show("low_drops", self.low_drops as f64 / self.arrived as f64);
     }
 }
 
@@ -191,13 +232,13 @@ static ENTRY: Entry = Entry {
     name: "ranked",
     role: Role::System,
     summary: "Schedulers for packets of any ranks, which they are given here.",
-    reference: "Alcoz, Dietmüller, Vanbever 2020; Yu, Hu, Wu, Jin 2021",
+    reference: "Alcoz, Dietmüller, Vanbever 2020; Yu, Hu, Wu, Jin 2021; Gran Alcoz et al. 2025; Mostafaei, Pacut, Schmid 2023",
     cost: "O(packets that wait) per packet",
     params: &[
         Param::new(
             "place",
             "–",
-            Kind::Choice(&["fifo", "pifo", "sp_pifo", "aifo"]),
+            Kind::Choice(&["fifo", "pifo", "sp_pifo", "aifo", "packs", "rifo"]),
             "fifo",
             "–",
             "The scheduler.",
@@ -217,7 +258,7 @@ static ENTRY: Entry = Entry {
             Kind::Count,
             "8",
             "SP-PIFO's authors",
-            "SP-PIFO: queues, with equal parts of the buffer.",
+            "SP-PIFO and PACKS: queues, with equal parts of the buffer.",
         ),
         Param::new(
             "adapts",
@@ -233,16 +274,31 @@ static ENTRY: Entry = Entry {
             Kind::Ratio,
             "0.1",
             "AIFO's authors",
-            "AIFO: part of the buffer for all ranks.",
+            "AIFO, PACKS and RIFO: part of the buffer for all ranks.",
         ),
-        Param::new("window", "|W|", Kind::Count, "20", "AIFO's authors", "AIFO: ranks in the window."),
+        Param::new(
+            "window",
+            "|W|",
+            Kind::Count,
+            "20",
+            "AIFO's authors",
+            "AIFO and PACKS: ranks in the window; RIFO: packets until the range starts anew.",
+        ),
         Param::new(
             "sample",
             "–",
             Kind::Count,
             "15",
             "AIFO's authors",
-            "AIFO: packets of which one joins the window.",
+            "AIFO and PACKS: packets of which one joins the window.",
+        ),
+        Param::new(
+            "rule",
+            "–",
+            Kind::Choice(&["text", "published"]),
+            "text",
+            "–",
+            "PACKS and RIFO: whose rule, that of the text or of the published programs.",
         ),
     ],
     traits: Traits::NONE,
@@ -255,6 +311,7 @@ struct Setup {
     limit: Packets,
     queues: u32,
     adapts: bool,
+    published: bool,
     aifo: AifoParams,
 }
 
@@ -276,6 +333,7 @@ impl Setup {
             limit: args.packets("limit"),
             queues: queues.max(1),
             adapts: args.switch("adapts"),
+            published: args.choice("rule") == "published",
             aifo: AifoParams {
                 limit: None,
                 headroom: args.ratio("headroom"),
@@ -286,15 +344,25 @@ impl Setup {
     }
 
     fn build(&self, link: &LinkContext<'_>) -> Ranked {
+        let AifoParams { limit, headroom, window, sample } = self.aifo;
+        let admit = match self.place.as_str() {
+            "sp_pifo" => Admit::SpPifo { bounds: Bounds::new(self.queues), adapts: self.adapts },
+            "packs" => {
+                let bound = if self.published { Bound::Total } else { Bound::Ahead };
+                let queues = self.queues;
+                Admit::Packs(Quantiles::new(&PacksParams { limit, queues, headroom, window, sample, bound }))
+            }
+            "aifo" => Admit::Aifo(Window::new(&self.aifo)),
+            "rifo" => {
+                let admission = if self.published { Rule::Published } else { Rule::Sound };
+                Admit::Rifo(Range::new(&RifoParams { limit, headroom, reset: window, admission }))
+            }
+            _ => Admit::All,
+        };
+        let queues = if matches!(admit, Admit::SpPifo { .. } | Admit::Packs(_)) { self.queues } else { 1 };
         let place = match self.place.as_str() {
             "pifo" => Place::Pifo(BTreeMap::new()),
-            "sp_pifo" => Place::SpPifo {
-                levels: Levels::new(self.queues),
-                part: Packets::new(self.limit.get() / u64::from(self.queues)),
-                adapts: self.adapts,
-            },
-            "aifo" => Place::Aifo(VecDeque::new(), Window::new(&self.aifo)),
-            _ => Place::Fifo(VecDeque::new()),
+            _ => Place::Queues(Levels::new(queues), admit),
         };
         Ranked {
             place,
@@ -304,6 +372,9 @@ impl Setup {
             sent: Vec::new(),
             backlog: Backlog::EMPTY,
             arrived: 0,
+            served: 0,
+            inversions: 0,
+            low_drops: 0,
             overtaking: 0,
             behind_larger: 0,
         }
@@ -364,9 +435,28 @@ pub fn inversions(
     );
     let outcome = simulate(&catalog()?, &text, seed)?;
     let link = outcome.links.iter().find(|link| link.name == "wire").ok_or("no link")?;
-    let of =
-        |name| link.statistics.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value);
-    Ok(Counted { overtaking: of("overtaking"), behind_larger: of("behind_larger") })
+    Ok(Counted { overtaking: statistic(link, "overtaking"), behind_larger: statistic(link, "behind_larger") })
+}
+
+fn statistic(link: &LinkOutcome, name: &str) -> f64 {
+    link.statistics.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
+}
+
+/// One source of 11 Gb/s into 10 Gb/s behind `queue`: inversions for each departure, and the part of arrivals
+/// that are dropped with a [low](Ranks::low) rank.
+pub fn flood(queue: &str, seconds: f64, seed: u64) -> Result<[f64; 2], Failure> {
+    let text = format!(
+        r#"
+        seed = 1
+        stop = "{seconds}s"
+        defaults.flow.jitter = "0s"
+        link.wire = {{ from = "a", to = "b", rate = "10Gbit", delay = "1us", queue = {queue} }}
+        flow.flood = {{ from = "a", to = "b", source = {{ kind = "cbr", rate = "11Gbit", packet = "1500B" }} }}
+        "#
+    );
+    let outcome = simulate(&catalog()?, &text, seed)?;
+    let link = outcome.links.iter().find(|link| link.name == "wire").ok_or("no link")?;
+    Ok(["inversions", "low_drops"].map(|name| statistic(link, name)))
 }
 
 /// The completion times of the files of 10 MB and of 50 MB, from hosts that start at once with 100, 50 and 10

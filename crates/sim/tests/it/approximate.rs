@@ -72,6 +72,22 @@ fn aifo_that_admits_by_rank_keeps_a_flood_near_its_part() {
     assert!(least < 0.2, "{least}");
 }
 
+#[test]
+fn packs_sorts_and_admits_and_leaves_tcp_most_of_its_due() {
+    let [least, _, flood] = beside_a_flood(r#""packs""#);
+    assert!(least > 0.65 && flood < 4.5, "{least} {flood}");
+    let [least, ..] = beside_a_flood(r#"{ kind = "packs", queues = 1, headroom = 0.99 }"#);
+    assert!(least < 0.2, "{least}");
+}
+
+#[test]
+fn rifo_holds_a_flood_back_and_not_as_it_was_published() {
+    let [least, _, flood] = beside_a_flood(r#""rifo""#);
+    assert!(least > 0.6 && flood < 4.5, "{least} {flood}");
+    let [least, _, flood] = beside_a_flood(r#"{ kind = "rifo", preset = "paper" }"#);
+    assert!(least < 0.2 && flood > 10.0, "{least} {flood}");
+}
+
 /// Returns the fairness of 15 Vegas flows and a CUBIC flow at 100 Mb/s behind `queue`: Jain's index, and the
 /// share of CUBIC.
 fn bold_among_shy(queue: &str) -> [f64; 2] {
