@@ -55,8 +55,9 @@ use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits, replace};
-use crate::queue::{Backlog, DropReason};
+use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
 use crate::units::{Rate, Ratio, Time};
 use crate::{choice, params};
 
@@ -74,10 +75,8 @@ pub const CSFQ: Entry = Entry {
         reads: Some(LabelKind::Rate),
         inside: Inside::Queue,
         shares: Shares::Approximate,
-        divides_set_rate: true,
         limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
-            and a single TCP flow leaves an eighth of the link idle. 0.74 to 0.80 of a recorded link is \
-            used. A guarantee of less than a packet in `k` is not kept. Behind `isolate`, a slow flow beside \
+            and a single TCP flow leaves an eighth of the link idle. A guarantee of less than a packet in `k` is not kept. Behind `isolate`, a slow flow beside \
             a flood of its own host loses up to 45 % of its packets. With `l4s` an ECT(1) flow that ignores \
             marks keeps up to 4/3 of its share.",
         ..Traits::NONE
@@ -286,6 +285,18 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
             self.share_at(part, backlog, calm).relabel(label, self.format).write(packet);
         }
         if signal == Signal::Marked { Admission::Mark } else { Admission::Accept }
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now);
+        let size = queued.as_ref().map(|queued| queued.packet.size());
+        self.share.departed(now, size, !scheduler.backlog().is_empty());
+        queued
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

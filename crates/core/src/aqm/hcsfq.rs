@@ -66,7 +66,7 @@
 //!   with a second loop and a percent less of the link.
 //! - Labels, `role` and `egress` are as in [`csfq`](super::csfq).
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 490 bytes per
+//! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 520 bytes per
 //! customer, 4 bytes per flow in the table, 40 bytes per flow at the edge, 128 more per guarantee.
 
 use alloc::boxed::Box;
@@ -84,8 +84,9 @@ use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
 use crate::param::{Entry, GoesBy, Heeds, Role, Shares, Traits};
 use crate::params;
-use crate::queue::{Backlog, DropReason};
+use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
 use crate::units::{Rate, Ratio, Time, Weight};
 
 /// HCSFQ in the catalogue.
@@ -94,7 +95,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "CSFQ at two levels: shares the link among customers, then each customer's share among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
-    cost: "O(1) per packet, 490 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
+    cost: "O(1) per packet, 520 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
            guarantee",
     params: HcsfqParams::PARAMS,
     traits: Traits {
@@ -103,10 +104,8 @@ pub const ENTRY: Entry = Entry {
         reads: Some(LabelKind::Rate),
         goes_by: Some(GoesBy::Customers),
         shares: Shares::Approximate,
-        divides_set_rate: true,
         limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
-            and a single TCP flow leaves an eighth of the link idle. 0.74 to 0.80 of a recorded link is \
-            used. The worst of thirty customers gets 0.84 of its due over TCP. Customers have no guarantees; \
+            and a single TCP flow leaves an eighth of the link idle. The worst of thirty customers gets 0.84 of its due over TCP. Customers have no guarantees; \
             if those of its flows exceed a customer's part, its other flows get almost nothing. Without \
             customers set `credit = \"0s\"`: floods else leave up to 26 % of the link idle for 12 s.",
         ..Traits::NONE
@@ -320,6 +319,18 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
             self.customers[n].share.share_at(part).relabel(label, self.format).write(packet);
         }
         Admission::Accept
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now);
+        let size = queued.as_ref().map(|queued| queued.packet.size());
+        self.root.share.departed(now, size, !scheduler.backlog().is_empty());
+        queued
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

@@ -38,12 +38,14 @@
 //! Cost: O(1) per packet, one exponential (two where FR averages accepted packets only); no state per flow.
 
 mod by_delay;
+mod departures;
 mod params;
 
 pub(crate) use params::refuse_unused;
 pub use params::{AcceptedRate, BelowThreshold, FairShareParams, NotedLabel};
 
 use self::by_delay::ByDelay;
+use self::departures::Departures;
 use super::exponential::Exponentials;
 use crate::label::Format;
 use crate::limit::Limit;
@@ -162,7 +164,7 @@ pub struct Arrival {
 #[derive(Clone, Debug)]
 pub struct FairShareEstimator {
     params: FairShareParams,
-    /// C, the capacity to divide.
+    /// C, the capacity to divide: set, or measured with the law by queueing delay (`departures.rs`).
     c: f64,
     /// K_c, or longer for a slow link.
     k_c: Span,
@@ -184,6 +186,8 @@ pub struct FairShareEstimator {
     start_time: Time,
     /// The law by queueing delay, if it applies.
     by_delay: Option<ByDelay>,
+    /// The departures that measure C, with that law.
+    departures: Departures,
     /// The number of times that the link became congested. If it grows faster than windows pass, FS never
     /// changes.
     periods: u64,
@@ -211,6 +215,7 @@ impl FairShareEstimator {
             // The code of 1998 starts congested, with the share unknown.
             congested: params.initial.is_none(),
             by_delay: ByDelay::new(params.target_delay),
+            departures: Departures::default(),
             start_time: Time::ZERO,
             periods: 0,
             decreases: DECREASES,
@@ -272,9 +277,20 @@ impl FairShareEstimator {
     /// Sets the rate of the link.
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.c = rate.as_bit() as f64;
+        self.departures = Departures::default();
         if self.by_delay.is_some() {
             self.fit_window();
         }
+    }
+
+    /// Measures C when a packet of `size` leaves, or when the link finds none; `is_backlogged` if others wait
+    /// then. No effect with the law of the papers, which divides the set rate.
+    #[inline]
+    pub fn departed(&mut self, now: Time, size: Option<Bytes>, is_backlogged: bool) {
+        let Some(law) = &self.by_delay else { return };
+        let c = self.departures.rate(now, size, is_backlogged, [self.c, law.target()]);
+        self.scale_to(c);
+        self.c = c;
     }
 
     /// Sets the capacity to divide, in bits a second, as part of a link with capacity `whole`.
@@ -283,12 +299,18 @@ impl FairShareEstimator {
     /// accepted traffic is a fraction of C, so there is no need to wait for FR.
     #[inline]
     pub fn set_part(&mut self, c: f64, whole: f64) {
+        self.scale_to(c);
+        (self.c, self.whole) = (c, Some(whole));
+    }
+
+    /// Scales FS and FR for a capacity of `c`.
+    #[inline]
+    fn scale_to(&mut self, c: f64) {
         if c != self.c && self.congested && self.c > 0.0 && c > 0.0 {
             let factor = c / self.c;
             self.fs = self.fs.scaled(factor);
             self.rates.scale([1.0, factor, 1.0]);
         }
-        (self.c, self.whole) = (c, Some(whole));
     }
 
     /// Notes a flow's weight: FS may exceed C for weights below 1.

@@ -199,34 +199,35 @@ impl DisciplineParams {
     /// Whether it divides the configured rate of its link, which is the mean of a recorded link.
     #[must_use]
     pub fn divides_set_rate(&self) -> bool {
-        self.dividing().entries().any(|entry| entry.traits.divides_set_rate)
+        match self.policy() {
+            Some(PolicyParams::Csfq(params)) => !params.fair_share.measures_rate(),
+            Some(PolicyParams::Hcsfq(params)) => !params.fair_share.measures_rate(),
+            _ => self.dividing().entries().any(|entry| entry.traits.divides_set_rate),
+        }
     }
 
     /// Returns the treatment of the rate labels of packets, if any: the labels that it writes, and whether
     /// packets leave without them.
     #[must_use]
     pub fn rate_labels(&self) -> Option<(RouterRole, bool)> {
-        match self.dividing() {
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
-                Some((params.role, params.egress))
-            }
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
-                Some((params.role, params.egress))
-            }
+        match self.policy()? {
+            PolicyParams::Csfq(params) => Some((params.role, params.egress)),
+            PolicyParams::Hcsfq(params) => Some((params.role, params.egress)),
             _ => None,
         }
+    }
+
+    /// The buffer policy, if there is one.
+    fn policy(&self) -> Option<&PolicyParams> {
+        if let DisciplineKind::Buffered(buffer) = self.dividing() { Some(&buffer.drop) } else { None }
     }
 
     /// The format of its rate labels, if it writes any.
     #[must_use]
     pub fn rate_label_params(&self) -> Option<&RateLabelParams> {
-        match self.dividing() {
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
-                Some(&params.edge)
-            }
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
-                Some(&params.edge)
-            }
+        match self.policy()? {
+            PolicyParams::Csfq(params) => Some(&params.edge),
+            PolicyParams::Hcsfq(params) => Some(&params.edge),
             _ => None,
         }
     }

@@ -59,7 +59,7 @@ fn transcript(params: &DisciplineParams, setting: Option<FlowSetting>, is_real_r
         // A packet without labels comes from a host, others from a router.
         if stream.below(2) == 0 {
             for kind in LabelKind::ALL {
-                arriving.set_label(kind, Label::new(1e6 * f64::from(1 + 4 * flow)));
+                arriving.set_label(kind, Label::new(3e6 * f64::from(1 + 4 * flow)));
             }
         }
         queue.enqueue(now, arriving, &mut log);

@@ -153,8 +153,9 @@ fn division_of_a_set_rate_does_not_fill_a_faster_link() {
                 sent += usize::from(queue.dequeue(now, &mut log).is_some());
             }
         }
-        // C is a third of the link; a little more passes while there is no queue.
-        let expected = if entry.traits.divides_set_rate { 5_000..7_500 } else { 14_900..15_001 };
+        // C is a third of the link; a little more passes while there is no queue. CSFQ has to measure C first.
+        let least = if entry.traits.writes == Some(LabelKind::Rate) { 13_500 } else { 14_900 };
+        let expected = if entry.traits.divides_set_rate { 5_000..7_500 } else { least..15_001 };
         assert!(expected.contains(&sent), "{}: {sent} of 15000", entry.name);
     }
 }

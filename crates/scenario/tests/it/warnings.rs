@@ -353,11 +353,12 @@ fn queues_that_divide_a_recorded_mean_are_named() {
     let told = "the queue of link `wire` divides the mean of the recorded rate, 9.024 Mb/s, also while the link is faster, and \
              drops the rest: up to 17 % of the opportunities, which are beyond the mean of their second, may stay unused; write a \
              queue that asks for no rate, such as \"fq_codel\"";
-    for name in ["csfq", "mcsfq", "hcsfq", "cebinae"] {
-        assert_eq!(warnings(name, 500), [told]);
-        assert_eq!(warnings(name, 950), [""; 0]);
+    let of_paper = |kind| format!("{{ kind = \"{kind}\", preset = \"paper\" }}");
+    for queue in ["csfq", "mcsfq", "hcsfq"].map(of_paper).into_iter().chain(["cebinae".to_owned()]) {
+        assert_eq!(warnings(&queue, 500), [told]);
+        assert_eq!(warnings(&queue, 950), [""; 0]);
     }
-    for name in ["fifo", "drr", "fq_codel", "ramp"] {
+    for name in ["csfq", "mcsfq", "hcsfq", "fifo", "drr", "fq_codel", "ramp"] {
         assert!(warnings(name, 500).iter().all(|warning| !warning.contains("recorded")));
     }
 }

@@ -5,6 +5,8 @@
 //! one window and too small in the next, and the buffer stands full. Here the queue, the excess of past
 //! arrivals over C, decides.
 //!
+//! - C is measured from departures (`departures.rs`). When it changes while more arrives than fits, FS and FR
+//!   are scaled with it at once.
 //! - d, the backlog over C, may reach a target. The fraction f = 1 - (d - target) / [`DRAIN`] of the link, at
 //!   least 1/2, is divided, so that the rest drains the queue to the target within that time. In a buffer
 //!   that is small for the target, half of the buffer is the target: f is at most 1.5 minus the filled
@@ -57,6 +59,12 @@ impl ByDelay {
     /// The law with this target; none if the target is zero, and the law of the papers applies.
     pub(super) fn new(target: Span) -> Option<Self> {
         (target > Span::ZERO).then_some(Self { target: target.as_secs_f64(), largest: 0.0, before: 0.0 })
+    }
+
+    /// The target delay, in seconds.
+    #[inline]
+    pub(super) const fn target(&self) -> f64 {
+        self.target
     }
 
     /// f, for a backlog at a link of `c` bits a second.
@@ -148,9 +156,7 @@ impl FairShareEstimator {
     #[cold]
     fn end_window_by_delay(&mut self, now: Time, x: f64, part: f64) {
         self.start_time = now;
-        if self.whole.is_some() {
-            self.fit_window();
-        }
+        self.fit_window();
         let most = self.whole.unwrap_or(self.available()) / self.smallest_weight;
         let phi = x / self.accepted_rate().max(self.c / 1_000.0);
         let phi = phi.clamp(1.0 / STEP, STEP);

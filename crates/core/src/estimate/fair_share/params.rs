@@ -67,6 +67,11 @@ params! {
 }
 
 impl FairShareParams {
+    /// Whether the capacity to divide is measured, or the set rate of the link as in the papers.
+    pub(crate) fn measures_rate(&self) -> bool {
+        self.target_delay > Span::ZERO
+    }
+
     fn check(&self) -> Result<(), ParamError> {
         let nothing =
             "a share of nothing lets nothing through that could raise it; leave it out if it is unknown";

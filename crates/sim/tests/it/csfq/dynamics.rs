@@ -157,3 +157,28 @@ fn behind_the_egress_packets_have_no_label() {
         }
     }
 }
+
+#[test]
+fn a_recorded_link_is_divided_at_its_present_rate() {
+    // 3 Mb/s for 2 s, then 24 Mb/s for 2 s: 13.5 Mb/s on average. A flood of 12 Mb/s may have half of the link, and TCP the
+    // rest. With the mean as C, TCP gets 0.6 of that, and the flood waits for 300 ms.
+    let opportunities = (0..4_000_u32).flat_map(|ms| {
+        let count = if ms < 2_000 { u32::from(ms % 4 == 0) } else { 2 };
+        (0..count).map(move |_| format!("{}\n", ms + 1))
+    });
+    let path = std::env::temp_dir().join(format!("apportion-{}-csfq", std::process::id()));
+    std::fs::write(&path, opportunities.collect::<String>()).unwrap();
+    for kind in ["csfq", "hcsfq"] {
+        let outcome = run(&format!(
+            "
+                stop = 42s, measure_from = 2s
+                link wire: a -> b, rate = {{ trace = \"{}\" }}, delay = 10ms, queue = {kind}, watch = true
+                flow tcp: a -> b, count = 3
+                flow flood: a -> b, source = {{ kind = cbr, rate = 12Mbit, packet = 1000B, jitter = 5% }}
+            ",
+            path.display()
+        ));
+        let wire = link(&outcome, "wire");
+        assert!(wire.utilisation > 0.95, "{kind}: {}", wire.utilisation);
+    }
+}

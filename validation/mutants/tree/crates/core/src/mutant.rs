@@ -89,6 +89,8 @@ mutants! {
         "mark::rate_label::tests::what_a_flow_did_not_use_is_covered_later_at_no_more_than_the_peak";
     CsfqByLoad, "csfq-by-load", "the share follows the rate of arrivals, not the queueing delay",
         "estimate::fair_share::by_delay::tests::the_share_falls_above_the_target_only";
+    CsfqSetRate, "csfq-set-rate", "the set rate of the link is divided, whatever leaves",
+        "estimate::fair_share::departures::tests::departures_of_waiting_packets_measure_the_link";
     CsfqNoCredit, "csfq-no-credit", "labels are the rate of the last moment, also of a flow whose mean is less",
         "mark::rate_label::tests::a_burst_is_labelled_with_the_mean_of_its_flow";
     CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights",
