@@ -346,7 +346,8 @@ fn queues_that_divide_a_recorded_mean_are_named() {
         let spread =
             |count: u32, second: u32| (0..count).map(move |at| 1_000 * second + 1 + at * 1_000 / count);
         let times = spread(fast, 0).chain(spread(1_000, 1)).map(|ms| format!("{ms}\n")).collect::<String>();
-        let text = text("40s", queue, ONE).replace("\"12Mbit\"", "{ trace = \"lte\" }");
+        let text =
+            text("40s", "fifo", ONE).replace("\"fifo\"", queue).replace("\"12Mbit\"", "{ trace = \"lte\" }");
         let suite = load(&text, Path::new("dir/x.toml"), &[], &|_| Ok(times.clone().into()));
         suite.unwrap().points.remove(0).scenario.warnings()
     };
@@ -354,12 +355,12 @@ fn queues_that_divide_a_recorded_mean_are_named() {
              drops the rest: up to 17 % of the opportunities, which are beyond the mean of their second, may stay unused; write a \
              queue that asks for no rate, such as \"fq_codel\"";
     let of_paper = |kind| format!("{{ kind = \"{kind}\", preset = \"paper\" }}");
-    for queue in ["csfq", "mcsfq", "hcsfq"].map(of_paper).into_iter().chain(["cebinae".to_owned()]) {
+    for queue in ["csfq", "mcsfq", "hcsfq"].map(of_paper).into_iter().chain(["\"cebinae\"".to_owned()]) {
         assert_eq!(warnings(&queue, 500), [told]);
         assert_eq!(warnings(&queue, 950), [""; 0]);
     }
     for name in ["csfq", "mcsfq", "hcsfq", "fifo", "drr", "fq_codel", "ramp"] {
-        assert!(warnings(name, 500).iter().all(|warning| !warning.contains("recorded")));
+        assert!(warnings(&format!("\"{name}\""), 500).iter().all(|warning| !warning.contains("recorded")));
     }
 }
 
