@@ -15,6 +15,7 @@
 //! | [`tred`] | ticket-based RED | Zhang, Wang, Peterson, Krishnamurthy 2002 |
 //! | [`csfq`] | core-stateless fair queueing: CSFQ, MCSFQ | Stoica et al. 1998; Pelsser, De Cnodder 2002 |
 //! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
+//! | [`ahab`] | thresholds by epochs and a sketch of rates | MacDavid, Chen, Rexford 2023 |
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //! | [`pie`] | proportional integral controller | RFC 8033 |
@@ -29,6 +30,7 @@
 //! that may now be too full ([`victim`](BufferPolicy::victim): head drop, longest queue drop) and when the
 //! link asks for a packet ([`dequeue`](BufferPolicy::dequeue): CoDel; RED notes the start of idle time).
 
+pub mod ahab;
 pub(crate) mod average;
 pub mod bred;
 pub mod cobalt;

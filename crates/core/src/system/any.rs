@@ -13,8 +13,8 @@ use super::{
     packs, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo,
 };
 use crate::aqm::{
-    bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_drop, red, rio, sffc, sred,
-    tail, tred,
+    ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_drop, red, rio, sffc,
+    sred, tail, tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -83,6 +83,8 @@ family! {
             let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
             hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams)
         };
+    Ahab(ahab::AhabParams), [ahab::ENTRY],
+        |params, link| ahab::Ahab::new(params, link.link_rate, &link.customers, link.stream());
     Sffc(sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
         |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));
     Codel(codel::CodelParams), [codel::ENTRY],

@@ -142,8 +142,15 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "perturb") => "9s",
         ("afq" | "packs" | "sp_pifo", "queues") => "9",
         ("afq", "bpr") => "999B",
+        ("ahab", "rows") => "4",
+        ("ahab", "epoch") => "2ms",
+        ("ahab", "step") => "2",
+        ("ahab", "interpolate") => "false",
+        ("ahab", "k") => "5ms",
+        ("ahab", "k_customer") => "3ms",
+        ("ahab", "control") => "2s",
         ("afq", "rows") => "3",
-        ("afq", "columns") => "99",
+        ("afq" | "ahab", "columns") => "99",
         (_, "rate") => "3Mbit",
         (_, "burst") => "2222B",
         (_, "peak") => "4Mbit",
@@ -324,7 +331,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("fq_codel" | "fq_pie", "memory_limit" | "flows")
         | ("afq", "bpr")
         | ("cake", "bandwidth" | "overhead" | "quantum") => true,
-        ("ramp", "target_delay" | "patience") => true,
+        ("ahab", "epoch" | "k" | "k_customer") | ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
     }
 }

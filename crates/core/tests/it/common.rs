@@ -103,8 +103,10 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "csfq" | "mcsfq" => "l4s=true".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // These have no average and no threshold, or drop within a few packets by default.
-        "tail" | "head" | "lqd" | "random_drop" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq" | "fq_codel"
-        | "ramp" | "aifo" | "packs" | "rifo" | "sp_pifo" | "sfq" | "prio" | "htb" | "hfsc" => String::new(),
+        "tail" | "head" | "lqd" | "random_drop" | "ahab" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq"
+        | "fq_codel" | "ramp" | "aifo" | "packs" | "rifo" | "sp_pifo" | "sfq" | "prio" | "htb" | "hfsc" => {
+            String::new()
+        }
         other => panic!(
             "`{other}` has no row in `keys` of crates/core/tests/it/common.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"

@@ -88,6 +88,14 @@ fn rifo_holds_a_flood_back_and_not_as_it_was_published() {
     assert!(least < 0.2 && flood > 10.0, "{least} {flood}");
 }
 
+#[test]
+fn ahab_with_a_cell_for_each_flow_keeps_a_flood_near_its_part() {
+    let [least, _, flood] = beside_a_flood(r#""ahab""#);
+    assert!(least > 0.85 && flood < 1.3, "{least} {flood}");
+    let [_, _, flood] = beside_a_flood(r#"{ kind = "ahab", rows = 1, columns = 1 }"#);
+    assert!(flood > 5.0, "{flood}");
+}
+
 /// Returns the fairness of 15 Vegas flows and a CUBIC flow at 100 Mb/s behind `queue`: Jain's index, and the
 /// share of CUBIC.
 fn bold_among_shy(queue: &str) -> [f64; 2] {
