@@ -24,7 +24,8 @@ macro_rules! built_in {
 built_in! {
     "home-uplink" "customers-50" "customers-500" "satellite" "varying-rate" "floods" "round-trips" "mixed-tcp" "mixed-l4s" "video-and-calls"
     "video-calls"
-    "short-flows" "web-pages" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
+    "media-overload" "short-flows" "web-pages" "core" "partial" "pushback" "guarantees" "guarantees-radio" "weights" "weighted-l4s" "tickets"
+    "unknown-rate" "losses-downstream"
 }
 
 /// The situations whose routers may keep no per-flow state, which a scenario file cannot express.
