@@ -58,7 +58,7 @@ use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits, rep
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Rate, Ratio, Time};
+use crate::units::{Rate, Ratio, Span, Time};
 use crate::{choice, params};
 
 /// CSFQ in the catalogue.
@@ -214,6 +214,13 @@ impl Csfq {
         }
     }
 
+    /// The same, with the round-trip times of flows; zero if unknown.
+    #[must_use]
+    pub fn with_rtts(mut self, rtts: &[Span]) -> Self {
+        self.share.set_rtts(rtts);
+        self
+    }
+
     /// The fair share of a weight of 1.
     #[must_use]
     pub const fn fair_share(&self) -> FairShare {
@@ -342,8 +349,8 @@ mod tests {
     use crate::packet::{Ecn, SimplePacket};
     use crate::param::EntryArgs;
     use crate::testing::packet;
+    use crate::units::Weight;
     use crate::units::{Bytes, Packets};
-    use crate::units::{Span, Weight};
     use std::vec::Vec;
 
     /// CSFQ as in the papers, for 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64

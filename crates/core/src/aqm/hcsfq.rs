@@ -66,7 +66,7 @@
 //!   with a second loop and a percent less of the link.
 //! - Labels, `role` and `egress` are as in [`csfq`](super::csfq).
 //!
-//! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 520 bytes per
+//! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 536 bytes per
 //! customer, 4 bytes per flow in the table, 40 bytes per flow at the edge, 128 more per guarantee.
 
 use alloc::boxed::Box;
@@ -87,7 +87,7 @@ use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Rate, Ratio, Time, Weight};
+use crate::units::{Rate, Ratio, Span, Time, Weight};
 
 /// HCSFQ in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -95,7 +95,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "CSFQ at two levels: shares the link among customers, then each customer's share among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
-    cost: "O(1) per packet, 520 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
+    cost: "O(1) per packet, 536 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
            guarantee",
     params: HcsfqParams::PARAMS,
     traits: Traits {
@@ -246,6 +246,14 @@ impl Hcsfq {
             hcsfq.customers.push(Customer { weight, share: share.clone() });
         }
         hcsfq
+    }
+
+    /// The same, with the round-trip times of flows; zero if unknown.
+    #[must_use]
+    pub fn with_rtts(mut self, rtts: &[Span]) -> Self {
+        self.root.share.set_rtts(rtts);
+        self.customers.iter_mut().for_each(|customer| customer.share.set_rtts(rtts));
+        self
     }
 
     /// The place of `flow`'s customer.

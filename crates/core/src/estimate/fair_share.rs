@@ -278,9 +278,7 @@ impl FairShareEstimator {
     pub fn set_link_rate(&mut self, rate: Rate) {
         self.c = rate.as_bit() as f64;
         self.departures = Departures::default();
-        if self.by_delay.is_some() {
-            self.fit_window();
-        }
+        self.fit_window();
     }
 
     /// Measures C when a packet of `size` leaves, or when the link finds none; `is_backlogged` if others wait

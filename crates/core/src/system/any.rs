@@ -77,11 +77,11 @@ family! {
     Tred(tred::TredParams), [tred::ENTRY],
         |params, link| tred::Tred::new(params, link.link_rate, link.stream());
     Csfq(csfq::CsfqParams), [csfq::CSFQ, csfq::MCSFQ],
-        |params, link| csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking"));
+        |params, link| csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")).with_rtts(link.rtts);
     Hcsfq(hcsfq::HcsfqParams), [hcsfq::ENTRY],
         |params, link| {
             let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
-            hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams)
+            hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams).with_rtts(link.rtts)
         };
     Ahab(ahab::AhabParams), [ahab::ENTRY],
         |params, link| ahab::Ahab::new(params, link.link_rate, &link.customers, link.stream());

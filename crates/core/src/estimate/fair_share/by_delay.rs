@@ -14,6 +14,9 @@
 //! - Each K_c, φ = f X / FR scales FS, by 1/2 to 2; at or below the target by at least 1. If φ is between 2/3
 //!   and 3/2 its fourth root is used: so near to 1 it is mostly noise, and for a flow over many hops the
 //!   smallest of their noisy shares would count.
+//! - On a fast link the target, [`DRAIN`], K_c and K_α are shorter by one factor: the target is at most the time of
+//!   [`FAST`], or half of the mean round-trip time if that is longer. TCP over a short path never fills 20 ms of a fast link: BBR
+//!   keeps about a round trip, and the share of a flood would never fall.
 //! - An overflow takes `overflow_decrease` of min(FS, L), up to 30 times in a window.
 //! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a
 //!   share above all labels limits no flow.
@@ -29,7 +32,7 @@
 use super::{DECREASES, FairShare, FairShareEstimator, Fill};
 use crate::units::{Bytes, Rate, Span, Time, float, larger};
 
-/// The time in which the queue returns to its target. Chosen: longer than the round-trip times of most flows.
+/// The time in which the queue returns to its target on links that are not fast. Chosen: longer than the round-trip times of most flows.
 /// If it is shorter, a flow is dropped again before its answer to the first drop has arrived.
 const DRAIN: Span = Span::from_millis(500);
 /// The minimum target, in bytes: two full packets of Ethernet.
@@ -44,11 +47,18 @@ const STEP: f64 = 2.0;
 /// The factor up to which φ is taken as noise. Chosen: three times the ± 16 % of 40 packets.
 const NOISE: f64 = 1.5;
 
+/// A link is fast if it sends these bytes in less than the target. Chosen: 20 ms at 96 Mb/s.
+const FAST: Bytes = Bytes::new(240_000);
+
 /// State of the law; none per flow.
 #[derive(Clone, Debug)]
 pub(super) struct ByDelay {
     /// The target delay, in seconds.
     target: f64,
+    /// The time in which the queue returns to it, in seconds.
+    drain: f64,
+    /// Half of the mean round-trip time that is known, in seconds; 0 if none is.
+    half_rtt: f64,
     /// The largest label of the present window; 0 without labels.
     largest: f64,
     /// The largest label of the previous window.
@@ -58,7 +68,14 @@ pub(super) struct ByDelay {
 impl ByDelay {
     /// The law with this target; none if the target is zero, and the law of the papers applies.
     pub(super) fn new(target: Span) -> Option<Self> {
-        (target > Span::ZERO).then_some(Self { target: target.as_secs_f64(), largest: 0.0, before: 0.0 })
+        let law = Self {
+            target: target.as_secs_f64(),
+            drain: DRAIN.as_secs_f64(),
+            half_rtt: 0.0,
+            largest: 0.0,
+            before: 0.0,
+        };
+        (target > Span::ZERO).then_some(law)
     }
 
     /// The target delay, in seconds.
@@ -75,7 +92,7 @@ impl ByDelay {
         if above <= 0.0 && queue.queued <= queue.limit / 2 {
             return 1.0;
         }
-        let by_delay = if above > 0.0 { 1.0 - above / (c * DRAIN.as_secs_f64()) } else { 1.0 };
+        let by_delay = if above > 0.0 { 1.0 - above / (c * self.drain) } else { 1.0 };
         by_delay.min(1.5 - queue.filled()).clamp(0.5, 1.0)
     }
 
@@ -146,11 +163,27 @@ impl FairShareEstimator {
         }
     }
 
-    /// Sets K_c and K_α for the present C.
+    /// Sets the round-trip times of flows; zero if unknown.
+    pub(crate) fn set_rtts(&mut self, rtts: &[Span]) {
+        let known = || rtts.iter().filter(|rtt| **rtt > Span::ZERO);
+        let sum: f64 = known().map(|rtt| rtt.as_secs_f64()).sum();
+        if let Some(law) = &mut self.by_delay {
+            law.half_rtt = sum / (2 * known().count().max(1)) as f64;
+            self.fit_window();
+        }
+    }
+
+    /// Sets K_c, K_α and the target for the present C.
     pub(super) fn fit_window(&mut self) {
+        let (link, most) = (self.link(), self.params.target_delay.as_secs_f64());
+        let Some(law) = &mut self.by_delay else { return };
+        law.target = (FAST.bits() as f64 / larger(link, 1.0)).max(law.half_rtt).min(most);
+        let scale = law.target / most;
+        law.drain = DRAIN.as_secs_f64() * scale;
         let least = Rate::from_bit(self.c as u64).time_for(WINDOW).min(LONGEST_WINDOW);
-        self.k_c = self.params.k_c.max(least);
-        self.rates.set_time_constant(self.params.k_alpha.max(least));
+        let window = |span: Span| Span::from_secs_f64(span.as_secs_f64() * scale).max(least);
+        self.k_c = window(self.params.k_c);
+        self.rates.set_time_constant(window(self.params.k_alpha));
     }
 
     #[cold]

@@ -41,7 +41,7 @@ params! {
         k_alpha: Span = Param::of("100ms", "1998 paper, simulations").symbol("K_α"),
         /// Window after which the fair share is estimated anew.
         k_c: Span = Param::of("100ms", "1998 paper, simulations").symbol("K_c"),
-        /// Queueing delay above which the share falls; 0s: it follows the rate of arrivals.
+        /// Queueing delay above which the share falls; above 96 Mb/s less, and shorter windows with it. 0s: the share follows the rate of arrivals.
         target_delay: Span = Param::of("20ms", "chosen, as for RAMP").in_paper("0s"),
         /// Whether what guaranteed packets use is estimated and set aside before the rest is divided.
         aggregate_guarantee: bool = Param::of("true", "2002 paper, section 4; figure 7 by itself says false").symbol("G"),

@@ -153,3 +153,20 @@ fn an_overflow_lowers_the_share_that_is_in_use() {
         "30 times in a window"
     );
 }
+
+#[test]
+fn target_and_windows_are_shorter_in_front_of_a_fast_link() {
+    let params = FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap();
+    // The target and K_c in microseconds, with a mean round-trip time of that many milliseconds.
+    let of = |mbit, rtt| {
+        let mut estimator = FairShareEstimator::new(&params, Rate::from_mbit(mbit));
+        estimator.set_rtts(&[Span::from_millis(rtt), Span::ZERO, Span::from_millis(rtt)]);
+        let target = estimator.by_delay.as_ref().unwrap().target;
+        [libm::round(1e6 * target) as u64, estimator.k_c.as_nanos() / 1_000]
+    };
+    assert_eq!([of(96, 0), of(96, 2), of(1, 2)], [[20_000, 100_000], [20_000, 100_000], [20_000, 480_000]]);
+    // 240 kB of 1 Gb/s are 1.92 ms.
+    assert_eq!([of(1_000, 0), of(1_000, 2), of(10_000, 0)], [[1_920, 9_600], [1_920, 9_600], [192, 960]]);
+    // Flows over 10 ms need some of it in queue, and those over 80 ms all.
+    assert_eq!([of(1_000, 10), of(1_000, 80)], [[5_000, 25_000], [20_000, 100_000]]);
+}

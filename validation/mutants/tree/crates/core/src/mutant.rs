@@ -91,6 +91,8 @@ mutants! {
         "estimate::fair_share::by_delay::tests::the_share_falls_above_the_target_only";
     CsfqSetRate, "csfq-set-rate", "the set rate of the link is divided, whatever leaves",
         "estimate::fair_share::departures::tests::departures_of_waiting_packets_measure_the_link";
+    CsfqOneTarget, "csfq-one-target", "target and windows are the same in front of links of any rate",
+        "estimate::fair_share::by_delay::tests::target_and_windows_are_shorter_in_front_of_a_fast_link";
     CsfqNoCredit, "csfq-no-credit", "labels are the rate of the last moment, also of a flow whose mean is less",
         "mark::rate_label::tests::a_burst_is_labelled_with_the_mean_of_its_flow";
     CsfqNoWeights, "csfq-no-weights", "labels are not divided by weights",
