@@ -316,7 +316,11 @@ FUNCTION __u64 probability(const struct settings *s, __u64 average, __u64 lack, 
 {
     if (!s)
         return 0;
-    __u64 kept = lack ? ratio(s->keep, lack) : ONE, most = kept < ONE ? ONE - kept : 0;
+    __u64 kept = lack ? ratio(s->keep, lack) : ONE, most;
+    /* Above MaxThresh a packet needs as many times more tickets. */
+    if (average > s->max_th)
+        kept = mul_32_saturating(kept, ratio(s->max_th, average));
+    most = kept < ONE ? ONE - kept : 0;
     if (!most)
         return 0;
     __u64 p = curve(s, average), factor = s->flags & FACTOR ? power(lack, s->n) : ONE;

@@ -117,6 +117,11 @@ impl DropSpacing {
         }
     }
 
+    /// The average `avg` as a multiple of `max_th`; 1 below it.
+    pub(crate) const fn beyond(&self, avg: f64) -> f64 {
+        (avg / self.curve.max_th).max(1.0)
+    }
+
     /// The probability `p` for the arrival just counted, spaced by the count.
     pub(crate) fn spread(&self, p: f64) -> f64 {
         spread(p, self.count, self.wait)

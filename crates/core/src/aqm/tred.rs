@@ -27,6 +27,10 @@
 //!   with their share. MinTkt is the lower bound, since no drop shows that all flows carry more.
 //! - `keep`: p is at most 1 - keep × InTkt / ExpectTkt, so a flood is reduced to its share but not shut out.
 //!   This also allows a larger n, which divides the link more exactly.
+//! - `gentle`: from `max_th` to twice `max_th` tickets still decide. RED's hard edge drops all packets there,
+//!   which costs flows that cross several links most. p_b rises to 1, and the bound on p rises with the
+//!   average: p is at most 1 - keep × InTkt / (ExpectTkt × max(1, avg / MaxThresh)). Packets with twice the
+//!   expected tickets are thus dropped last. Only a full buffer drops whatever the tickets.
 //! - `relabel`: a packet that survives a drop probability p stands for 1 / (1 - p) arrivals, and carries
 //!   their tickets; the flow's tickets survive the drops, and the next link and the exchange see the tickets
 //!   issued.
@@ -223,9 +227,10 @@ impl Tred {
     /// final.
     fn judge(&mut self, backlog: Backlog, lack: f64, is_l4s: bool) -> Zone {
         let step = if is_l4s { 0.0 } else { 1.0 };
-        let zone = self.spacing.arrival(self.avg_q_len.get(), backlog.packets, step);
+        let avg = self.avg_q_len.get();
+        let zone = self.spacing.arrival(avg, backlog.packets, step);
         let Zone::Curve(p_b) = zone else { return zone };
-        let at_most = 1.0 - (self.params.keep.get() / lack).min(1.0);
+        let at_most = 1.0 - (self.params.keep.get() / (lack * self.spacing.beyond(avg))).min(1.0);
         // Most packets of flows within their share: the power is not needed.
         if at_most <= 0.0 {
             return Zone::Curve(0.0);

@@ -34,6 +34,11 @@ impl Tsw {
         Self { window, rate: initial, t_front: start }
     }
 
+    /// Replaces the window; the rate stays.
+    pub const fn set_window(&mut self, seconds: f64) {
+        self.window = seconds;
+    }
+
     /// The rate as of the last arrival.
     #[must_use]
     pub const fn latest(&self) -> f64 {

@@ -190,12 +190,21 @@ impl TicketPolicer {
     /// at a link.
     #[inline]
     pub fn write(&mut self, now: Time, share: f64) -> Label {
+        self.write_policed(now, share, self.params.policing_bound)
+    }
+
+    /// The tag of a packet that is worth `share` seconds of the issue, which policing lowers but does not raise.
+    pub fn write_at_most(&mut self, now: Time, share: f64) -> Label {
+        self.write_policed(now, share, 1.0)
+    }
+
+    fn write_policed(&mut self, now: Time, share: f64, at_most: f64) -> Label {
         let Some(out_tkt_rate) = self.approach(now) else {
             return Label::new(self.params.format().max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
         let bound = self.params.policing_bound;
-        let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, bound);
+        let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, at_most);
         // An idle writer without an issue gives 0/0, which polices nothing.
         let policing = if policing.is_nan() { 1.0 } else { policing };
         let tag = self.round(out_tkt_rate * share * policing);

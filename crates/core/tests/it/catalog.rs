@@ -49,6 +49,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "rtt_of") => "all",
         (_, "end") => "tail",
         (_, "auto" | "l4s") => "true",
+        ("tred", "gentle") => "false",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows")
         | ("red" | "codel" | "pie" | "fq_pie", "ecn") => "true",
         ("sffc" | "nbq", "wait") => "4",
@@ -79,7 +80,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "usage") => "departures",
         ("tred", "target") => "middle",
         (_, "per") => "packet",
-        (_, "issue_window") => "3s",
+        (_, "issue_window" | "burst_window") => "3s",
         (_, "expect") => "mean",
         (_, "keep") => "0.45",
         (_, "relabel") => "false",

@@ -222,7 +222,7 @@ fn what_flows_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("tickets = 1\nmark = { windw = \"1s\" }"),
-        "19: flow.f.mark.windw: unknown parameter (did you mean `window`?); known here: window, decay, issue_window, \
+        "19: flow.f.mark.windw: unknown parameter (did you mean `window`?); known here: window, decay, burst_window, issue_window, \
          policing_window, policing_bound, bits, form, rounding, preset"
     );
     assert_eq!(error("tickets = 1\nmark = { bits = 3 }"), "19: flow.f.mark.bits: a tag has 4 to 17 bits");

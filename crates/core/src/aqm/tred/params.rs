@@ -1,6 +1,6 @@
 //! The parameters of TRED.
 
-use crate::aqm::detection::{DetectionParams, GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
+use crate::aqm::detection::{DetectionParams, MEAN_PKTSIZE, W_Q, WAIT};
 use crate::aqm::l4s::L4S;
 use crate::estimate::least_labels::MAX_RANKS;
 use crate::limit::{BufferSize, Threshold};
@@ -22,8 +22,7 @@ pub const ENTRY: Entry = Entry {
         reads: Some(LabelKind::Tickets),
         goes_by: Some(GoesBy::Tickets),
         limits: "Issue at least one ticket for each packet. Packets without tickets are judged by RED alone. \
-            Floods over long round trips and several hops leave single TCP flows 0.2 to 0.6 of their due, \
-            and floods in pulses half of the link idle. With `l4s` a flood gets 3.7 times its due.",
+            TCP over long round trips does not fill the gaps between pulses of a flood. With `l4s` a flood gets 3.7 times its due.",
         ..Traits::NONE
     },
 };
@@ -87,7 +86,12 @@ params! {
         max_p: Ratio = Param::of("0.2", "the paper, section III").symbol("MaxP"),
         /// Weight of the present queue in the average; if not set 0.002, or as `limit` says.
         w_q: Option<Ratio> = Param::unset(W_Q.source).symbol(W_Q.symbol).in_paper("0.002"),
-        gentle: bool = Param::of("false", "the paper: all packets are dropped from MaxThresh on").or(&GENTLE),
+        /// Whether p_b rises from `max_p` to 1 between `max_th` and twice that, by tickets; false: all is dropped from `max_th` on.
+        gentle: bool = Param::of(
+            "true",
+            "chosen: a hard edge drops whatever the tickets; the paper: all packets are dropped from MaxThresh on",
+        )
+        .in_paper("false"),
         wait: bool = WAIT,
         mean_pktsize: Bytes = MEAN_PKTSIZE,
         window: Span = WINDOW,
@@ -104,7 +108,7 @@ params! {
         per: Per = Param::of("byte", "chosen: shares are of bits; the paper: of packets").in_paper("packet"),
         /// ExpectTkt: what a packet carries whose flow has its share of what is accepted, or the mean below K × MinTkt.
         expect: Expect = Param::of("share", "chosen: a mean follows floods; the paper: the mean, section II-C.1").in_paper("mean"),
-        /// p is at most 1 - this × InTkt / ExpectTkt, so that a flood keeps this part of its share; 0: no bound.
+        /// p is at most 1 - this × InTkt / ExpectTkt, so that a flood keeps this part of its share; less above `max_th`. 0: no bound.
         keep: Ratio =
             Param::of("0.9", "chosen: most of its share, and less than flows that answer to drops; the paper has no bound").in_paper("0"),
         /// Whether a packet that was spared with probability 1 - p leaves with 1 / (1 - p) times its tickets.

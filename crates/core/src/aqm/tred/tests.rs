@@ -308,6 +308,24 @@ fn a_flood_keeps_the_part_of_its_share_that_is_set() {
 }
 
 #[test]
+fn above_max_thresh_tickets_still_decide() {
+    // At an average of 80 p_b is 0.2 + 0.8 · 25/55 = 0.56, and p at most 1 - 0.9 / (lack · 80/55): none for
+    // three times the expected tickets, 0.38 for the expected ones, 0.94 for a tenth. 4 standard deviations.
+    let dropped = |gentle, tickets| {
+        let (mut tred, now) = expecting_40(&[("gentle", gentle)]);
+        let drops = (0..2_000).filter(|_| admit(&mut tred, now, tagged(tickets), 80) != Admission::Accept);
+        drops.count() as f64 / 2_000.0
+    };
+    assert_eq!(dropped("true", 120.0), 0.0);
+    for (tickets, p) in [(40.0, 1.0 - 0.9 * 55.0 / 80.0), (4.0, 1.0 - 0.09 * 55.0 / 80.0)] {
+        let share = dropped("true", tickets);
+        assert!((share - p).abs() < 4.0 * (p * (1.0 - p) / 2_000.0_f64).sqrt() + 0.02, "{share} for {p}");
+    }
+    // The paper's edge drops all.
+    assert_eq!([120.0, 40.0, 4.0].map(|tickets| dropped("false", tickets)), [1.0; 3]);
+}
+
+#[test]
 fn what_is_thinned_leaves_with_the_tickets_with_which_it_came() {
     // 2,000 packets with 4 tickets arrive, about 180 leave with 44 each; 4 standard deviations of their
     // number.
@@ -368,7 +386,7 @@ fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() 
         admit(&mut tred, Time::ZERO, packet(0, 0, 500), 600);
     }
     assert!((average(&tred) - 600.0 * (1.0 - libm::exp(-0.2))).abs() < 0.1, "{}", average(&tred));
-    // From 550 on all is dropped, and up to 50 nothing.
+    // From 550 on the curve rises to 1 at 1,100, and up to 50 nothing is dropped.
     let zones = |tred: &mut Tred, averages: [f64; 4]| {
         averages.map(|avg| {
             tred.spacing.arrival(avg, Packets::new(100), 1.0);
@@ -376,14 +394,14 @@ fn on_a_fast_link_thresholds_buffer_and_average_are_as_many_times_the_paper_s() 
         })
     };
     assert_eq!(
-        zones(&mut tred, [50.0, 300.0, 549.0, 550.0]),
+        zones(&mut tred, [50.0, 300.0, 549.0, 1_100.0]),
         [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 499.0 / 500.0), Zone::Forced]
     );
     // The rate of the link changes; below 13 Mbit/s sizes are the paper's.
     BufferPolicy::<SimplePacket>::set_link_rate(&mut tred, Rate::from_mbit(2));
     assert_eq!([109, 110].map(|queued| is_full(&mut tred, queued)), [false, true]);
     assert_eq!(
-        zones(&mut tred, [5.0, 30.0, 54.0, 55.0]),
+        zones(&mut tred, [5.0, 30.0, 54.0, 110.0]),
         [Zone::Free, Zone::Curve(0.1), Zone::Curve(0.2 * 49.0 / 50.0), Zone::Forced]
     );
     // A size that is set later is fixed.
