@@ -295,7 +295,7 @@ fn offer(
 
 /// The level up to which these (amount, weight) are filled so that they take `amount`; infinite if they want
 /// less. Asks of weight zero get nothing.
-fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
+pub(super) fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
     asks.retain(|&(_, weight)| weight > 0.0);
     asks.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let mut weight: f64 = asks.iter().map(|&(_, weight)| weight).sum();

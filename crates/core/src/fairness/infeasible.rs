@@ -31,6 +31,12 @@ pub enum Infeasible {
         /// The link.
         link: usize,
     },
+    /// In the tree of this link a weight is not above zero, a parent comes after its child, or a leaf has
+    /// children or two flows.
+    BadTree {
+        /// The link.
+        link: usize,
+    },
     /// A number of this flow is negative or not finite.
     BadNumber {
         /// The flow.
@@ -68,6 +74,11 @@ impl fmt::Display for Infeasible {
                 write!(f, "flow {flow} crosses link {link}, which does not exist")
             }
             Self::BadCapacity { link } => write!(f, "the capacity of link {link} is negative or not finite"),
+            Self::BadTree { link } => write!(
+                f,
+                "the tree of link {link} has a weight that is not above zero, a parent after its child, or a leaf with \
+                 children or two flows"
+            ),
             Self::BadNumber { flow } => write!(f, "flow {flow} has a number that is negative or not finite"),
             Self::BadIssue { link } => {
                 write!(f, "the tickets issued to link {link} are negative or not finite")

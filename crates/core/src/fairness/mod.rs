@@ -5,16 +5,19 @@
 //! | [`max_min`](mod@max_min) | a flow has one weight everywhere, and a guarantee | Bertsekas, Gallager 1992 |
 //! | [`hierarchical`](mod@hierarchical) | a flow has a customer, which has a weight | Bennett, Zhang 1996 |
 //! | [`water_filling`] | one amount divided among demands, during a run | likewise |
+//! | [`congestion_shares`](mod@congestion_shares) | each link has a tree of weights | Brown et al. 2024 |
 //! | [`ticket_shares`](mod@ticket_shares) | the weight of a flow at each link is the value of its tickets there | Zhang et al. 2002 |
 //!
 //! Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
 
+pub mod congestion_shares;
 pub mod hierarchical;
 mod infeasible;
 pub mod max_min;
 pub mod ticket_shares;
 pub mod water_filling;
 
+pub use congestion_shares::{Right, RightsTree, Stake, congestion_shares};
 pub use hierarchical::{CustomerClaim, hierarchical};
 pub use infeasible::Infeasible;
 pub use max_min::{Claim, fit_guarantees, max_min, oversubscribed};
