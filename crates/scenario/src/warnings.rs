@@ -55,7 +55,7 @@ impl Scenario {
         let largest = packets.flatten().max().unwrap_or(Bytes::ZERO);
         let exchange = default_exchange(&Catalog::default());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
-            if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
+            if matches!(&link.queue.kind, DisciplineKind::Ramp(ramp) if !ramp.recognise) {
                 all.extend(self.idle_ramp(id, link));
             }
             all.extend(self.too_small(id, link, largest));

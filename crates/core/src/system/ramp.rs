@@ -35,6 +35,10 @@
 //! - `overload = "max_min"`: in overload no flow gets more than a common level, and a flow that wants less
 //!   gets what it wants. With a common factor, a call would lose as large a part of its rate as the flow that
 //!   floods the link.
+//! - `recognise`: flows without a class that behave as real-rate flows are real-rate; declared ones that do not
+//!   are greedy (`recognise.rs`).
+//! - Sparse flows, whose arrival rate is at most the level of an overload, go first, the shortest queue first:
+//!   a frame of a call need not wait for reservations of films that send a large frame.
 //! - `patience`: packets that waited for too long are dropped (`patience.rs`).
 //! - The extensions listed in [`requirement`] and `allocation.rs`; and `period_control`, off unless set.
 //!
@@ -47,6 +51,7 @@ mod greedy;
 mod overload;
 pub(super) mod params;
 mod patience;
+mod recognise;
 pub mod requirement;
 mod reservations;
 #[cfg(test)]
@@ -61,6 +66,7 @@ pub use self::flow::FlowShare;
 use self::greedy::Greedy;
 pub use self::overload::OverloadPolicy;
 pub use self::params::{ENTRY, RampParams};
+use self::recognise::{Counting, Recogniser};
 use self::requirement::Controller;
 use self::reservations::Reservations;
 use super::discipline::Discipline;
@@ -70,6 +76,7 @@ use crate::list::Pool;
 use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::{End, Queued};
+use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Time};
 
 /// The entry of a greedy flow in the table of classes.
@@ -93,10 +100,16 @@ pub struct Ramp<P, G: ?Sized> {
     watched: BTreeSet<u32>,
     awake: usize,
     reservations: Reservations,
+    /// Sparse flows with packets, by the size of their queue; first those whose packets would soon be late.
+    sparse: Smallest,
+    /// The part of the link up to which a flow is sparse.
+    level: f64,
     /// The reservation of all greedy flows: the greedy minimum.
     minimum: Reservations,
     packets: Pool<P>,
     greedy: Greedy<P, G>,
+    /// None: declarations alone count.
+    recogniser: Option<Box<Recogniser>>,
     interface: VecDeque<P>,
     /// The backlog of all real-rate flows.
     in_flows: Backlog,
@@ -129,9 +142,12 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             watched: BTreeSet::new(),
             awake: 0,
             reservations: reservations(),
+            sparse: Smallest::new(),
+            level: f64::INFINITY,
             minimum,
             packets: Pool::new(),
             greedy: Greedy::new(greedy),
+            recogniser: params.recognise.then(|| Box::new(Recogniser::new())),
             interface: VecDeque::new(),
             in_flows: Backlog::EMPTY,
             in_interface: Backlog::EMPTY,
@@ -171,24 +187,34 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         (flow.id, flow.is_real_rate, flow.notifications, flow.seen) = (id, true, 0, self.clock);
         self.wake(index);
         let (flow, packets, in_flows) = (&mut self.flows[index], &mut self.packets, &mut self.in_flows);
+        let recogniser = &mut self.recogniser;
         self.greedy.leave(id, self.clock, |queued| {
+            if let Some(recogniser) = recogniser {
+                recogniser.left(id);
+            }
             in_flows.add(&queued.packet);
             flow.fill.add(&queued.packet);
             flow.queue.push(packets, queued);
         });
         self.minimum.set_backlogged(0, !self.greedy.backlog().is_empty());
         self.reservations.set_backlogged(index, !self.flows[index].queue.is_empty());
+        self.place(index);
     }
 
     fn make_greedy(&mut self, index: usize) {
         self.forget(index);
         self.reservations.set_backlogged(index, false);
+        if let Some(recogniser) = &mut self.recogniser {
+            let flow = &self.flows[index];
+            recogniser.joined(flow.id, flow.fill.packets.get() as u32);
+        }
         while let Some(queued) = self.flows[index].queue.pop(&mut self.packets, End::Head) {
             self.flows[index].fill.remove(&queued.packet);
             self.in_flows.remove(&queued.packet);
             self.greedy.push(queued);
             self.minimum.set_backlogged(0, true);
         }
+        self.place(index);
     }
 
     /// The index of a real-rate flow.
@@ -211,6 +237,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             self.clock = due;
             self.let_pass(due);
             if is_sample {
+                self.recognise();
                 self.sample(sink);
                 self.skip_idle_samples(now);
             }
@@ -235,8 +262,17 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
-    /// The next packet: by a reservation, then from the greedy minimum, then as `leftover` says.
+    /// The next packet: of a sparse flow, by a reservation, from the greedy minimum, then as `leftover` says.
     fn choose(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
+        if let Some((_, index)) = self.sparse.first() {
+            if self.minimum.next().is_some()
+                && let Some(packet) = self.take_greedy(sink)
+            {
+                return Some(packet);
+            }
+            self.drop_late(index, sink);
+            return self.take(index, Reservations::lend);
+        }
         if let Some(index) = self.reservations.next() {
             self.drop_late(index, sink);
             return self.take(index, Reservations::charge);
@@ -273,11 +309,16 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         flow.sent = true;
         let is_empty = flow.queue.is_empty();
         pay(&mut self.reservations, index, packet.size(), !is_empty);
+        self.place(index);
         Some(packet)
     }
 
     fn take_greedy(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
-        let packet = self.greedy.dequeue(self.clock, sink);
+        let mut sink = Counting { sink, recogniser: self.recogniser.as_deref_mut() };
+        let packet = self.greedy.dequeue(self.clock, &mut sink);
+        if let (Some(packet), Some(recogniser)) = (&packet, &mut self.recogniser) {
+            recogniser.left(packet.flow());
+        }
         let is_left = !self.greedy.backlog().is_empty();
         self.minimum.charge(0, packet.as_ref().map_or(Bytes::ZERO, Packet::size), is_left);
         packet
@@ -301,11 +342,30 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         if was_empty {
             self.reservations.set_backlogged(index, true);
         }
+        self.place(index);
+    }
+
+    /// Moves flow `index` among the sparse flows, or out of them.
+    fn place(&mut self, index: usize) {
+        let flow = &self.flows[index];
+        let is_sparse = self.params.leftover == FlowClass::RealRate
+            && flow.requirement.arrival(&self.controller, flow.arrived) <= self.level;
+        match flow.queue.front(&self.packets).filter(|_| is_sparse) {
+            Some(first) => {
+                let is_late =
+                    self.params.patience.is_some_and(|patience| first.sojourn(self.clock) * 2 > patience);
+                self.sparse.set(index, if is_late { 0 } else { flow.fill.bytes.get() });
+            }
+            None => self.sparse.remove(index),
+        }
     }
 
     /// Changes the class of `flow`; its backlog moves to its new queue.
     fn set_class(&mut self, flow: FlowId, class: FlowClass) {
         let index = self.index(flow);
+        if let Some(recogniser) = &mut self.recogniser {
+            recogniser.declare(flow, class == FlowClass::RealRate);
+        }
         match (class, index) {
             (FlowClass::RealRate, None) => self.make_real_rate(flow),
             (FlowClass::Greedy, Some(index)) => self.make_greedy(index),
@@ -401,12 +461,17 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
 impl<P: Packet, G: Discipline<P> + ?Sized> Queue<P> for Ramp<P, G> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         self.advance(now, sink);
+        self.see(now, &packet);
         let queued = Queued { packet, arrived: now };
         match self.index(queued.packet.flow()) {
             Some(index) => self.enqueue_real_rate(index, queued, sink),
             None => {
                 let divides = self.params.greedy_limit(self.limit.get()).is_some();
-                self.greedy.enqueue(queued, (self.limit.get(), divides), self.in_interface, sink);
+                if let Some(recogniser) = &mut self.recogniser {
+                    recogniser.joined(queued.packet.flow(), 1);
+                }
+                let mut sink = Counting { sink, recogniser: self.recogniser.as_deref_mut() };
+                self.greedy.enqueue(queued, (self.limit.get(), divides), self.in_interface, &mut sink);
                 self.minimum.set_backlogged(0, !self.greedy.backlog().is_empty());
             }
         }

@@ -108,7 +108,8 @@ impl GatewayConfig {
     /// A `ramp` without a flow to reserve for.
     fn idle_ramp(&self, way: Direction, queue: &DisciplineParams) -> Option<String> {
         let is_real_rate = |rule: &RuleConfig| rule.gives.class == FlowClass::RealRate;
-        let is_idle = matches!(queue.kind, DisciplineKind::Ramp(_)) && !self.rules_for(way).any(is_real_rate);
+        let is_idle = matches!(&queue.kind, DisciplineKind::Ramp(ramp) if !ramp.recognise)
+            && !self.rules_for(way).any(is_real_rate);
         is_idle.then(|| {
             format!(
                 "the queue `ramp` of direction `{}` reserves nothing, since no rule for it has class = \"real_rate\"",

@@ -182,7 +182,8 @@ fn what_no_rule_and_no_queue_uses_is_named() {
     assert_eq!(warnings(htb, DRR, &both), [""; 0]);
     let idle =
         "the queue `ramp` of direction `up` reserves nothing, since no rule for it has class = \"real_rate\"";
-    assert_eq!(warnings("\"ramp\"", DRR, ""), [idle]);
+    assert_eq!(warnings("{ kind = \"ramp\", recognise = false }", DRR, ""), [idle]);
+    assert_eq!(warnings("\"ramp\"", DRR, ""), [""; 0]);
     assert_eq!(warnings("\"ramp\"", DRR, &rule("class = \"real_rate\"\ndirection = \"up\"")), [""; 0]);
     let weights = rule("customer = \"x\"")
         + "[[rule]]\nprotocol = 6\ncustomer = \"y\"\n[customer.x]\nweight = 3\n[customer.y]\nweight = 1\n";

@@ -58,6 +58,11 @@ fn less_than_a_hundred_round_trips_are_too_few() {
 fn ramp_needs_a_real_rate_flow_over_its_link() {
     let idle =
         "the queue `ramp` of link `wire` reserves nothing, since no flow over it has class = \"real_rate\"";
+    assert_eq!(warnings("40s", "ramp", ONE), [""; 0]);
+    let warnings = |stop: &str, queue: &str, flows: &str| {
+        let trusting = format!("{{ kind = \"{queue}\", recognise = false }}");
+        scenario(&text(stop, "QUEUE", flows).replace("\"QUEUE\"", &trusting)).warnings()
+    };
     assert_eq!(warnings("40s", "ramp", ONE), [idle]);
     let film = "flow.film = { from = \"a\", to = \"b\", class = \"real_rate\" }\n";
     assert_eq!(warnings("40s", "ramp", film), [""; 0]);

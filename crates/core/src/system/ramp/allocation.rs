@@ -88,6 +88,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             flow.sent = false;
         }
         let is_overloaded = self.grant(wanted, floor);
+        self.place_all();
         self.updates += 1;
         self.next_sample += self.params.sample;
         self.notify_overloads(is_overloaded, sink);
@@ -102,6 +103,15 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
     }
 
+    /// Finds the sparse flows anew after a change of the level.
+    fn place_all(&mut self) {
+        if !self.in_flows.is_empty() {
+            let watched = core::mem::take(&mut self.watched);
+            watched.iter().for_each(|index| self.place(*index as usize));
+            self.watched = watched;
+        }
+    }
+
     /// Allocates to all watched flows, some of which want these parts. Returns whether they exceed the
     /// available part.
     pub(super) fn grant(&mut self, wanted: Vec<f64>, floor: f64) -> bool {
@@ -112,10 +122,12 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         if extra > 0.0 && spare < 0.0 {
             let demands = self.watched.iter().map(|index| self.demand(*index as usize, floor)).collect();
             let cut = self.cut(demands);
+            self.level = cut.level();
             self.allocate(|ramp, index| cut.apply(ramp.demand(index, floor)));
             return cut != Cut::NONE;
         }
         let cut = self.cut(wanted);
+        self.level = cut.level();
         let least = extra.min(spare / self.awake.max(1) as f64);
         self.allocate(|ramp, index| cut.apply(ramp.flows[index].wanted).max(least));
         cut != Cut::NONE

@@ -48,6 +48,15 @@ impl Cut {
             Self::Level(level) => wanted.min(level),
         }
     }
+
+    /// The part of the link up to which each flow gets what it wants.
+    pub const fn level(self) -> f64 {
+        match self {
+            Self::Scale(scale) if scale < 1.0 => 0.0,
+            Self::Scale(_) => f64::INFINITY,
+            Self::Level(level) => level,
+        }
+    }
 }
 
 /// The level to which wanted parts are cut so that they add up to `available`, which is less than they want.

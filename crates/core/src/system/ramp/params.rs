@@ -19,8 +19,9 @@ pub const ENTRY: Entry = Entry {
     traits: Traits {
         heeds: &[Heeds::Class, Heeds::Target, Heeds::Weight],
         goes_by: Some(GoesBy::RealRate),
-        limits: "Real-rate flows are trusted: those that want more than the link leave greedy flows 5 % of it. \
-            After a change of the link's rate allocations converge anew. ACKs of real-rate flows are \
+        limits: "Flows without a class are recognised by their behaviour after 2 s; transfers by packets below \
+            1250 B that another link paces look like calls. With recognise = false declared flows that want \
+            more than the link leave greedy flows 5 % of it. After a change of the link's rate allocations converge anew. ACKs of real-rate flows are \
             real-rate too at the `ramp` queues that they cross. With `preset = \"paper\"` gains suit 10 Mb/s \
             only.",
         ..Traits::NONE
@@ -80,6 +81,8 @@ params! {
         /// Who comes first for what reservations leave: real-rate flows beyond their allocation, or greedy ones only.
         leftover: FlowClass = Param::of("real_rate", "beyond the paper: bursts of a frame need not wait for an average")
             .in_paper("greedy"),
+        /// Whether flows without a class are real-rate while they behave so, and declared ones greedy while they do not.
+        recognise: bool = Param::of("true", "beyond the paper, which has declarations alone").in_paper("false"),
         /// Part of the link that real-rate flows never get.
         greedy_minimum: Ratio = Param::of("0.05", "chosen: section 3.1 gives none"),
         /// Packets between dispatcher and link; the paper's is the device queue of Linux 2.0.

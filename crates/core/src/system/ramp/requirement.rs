@@ -271,6 +271,14 @@ impl Requirement {
         self.latest
     }
 
+    /// The arrival rate as a part of the link, with the bytes that `arrived` since the last sample; beyond
+    /// any level without a feed-forward.
+    pub(super) fn arrival(&self, controller: &Controller, arrived: Bytes) -> f64 {
+        let mut input = self.input;
+        let rate = input.update(arrived.get() as f64) * controller.per_byte;
+        if controller.feeds_forward() { rate } else { f64::INFINITY }
+    }
+
     /// Notes that the target has changed, so that another equal sample may change the output.
     pub(super) const fn unsettle(&mut self) {
         self.settled = 0;

@@ -1,6 +1,7 @@
 //! RAMP on a link of 10 Mb/s that the tests drain.
 
 mod fluid;
+mod recognised;
 mod second;
 
 use std::vec::Vec;
