@@ -19,7 +19,7 @@
 //! would leave it. And a flow without acknowledgements knows its rate at once: while its rate over
 //! `burst_window` exceeds AvgRate, that rate divides the tickets, and policing does not raise them. Otherwise
 //! a flood that starts, or one in pulses, carries the tickets of its silence, and no router drops it.
-//! `burst_window` extends over at least [`BURST`] packets, so that random gaps are not taken for bursts.
+//! `burst_window` extends over at least `BURST` packets, so that random gaps are not taken for bursts.
 //!
 //! Cost: O(1), two averages per packet, three without acknowledgements; 250 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
