@@ -22,7 +22,17 @@
 //! - A packet larger than the whole buffer is dropped as overflow; otherwise it would empty the buffer in
 //!   vain.
 //!
-//! Beyond the paper: round-trip times of floods do not count ([`dimensioning`](super::dimensioning)).
+//! Beyond the paper: round-trip times of floods do not count ([`dimensioning`](super::dimensioning)). If
+//! `thresh` is not set, early drops begin at [`TIME`] of the link's rate, at 4 full packets on links that
+//! need longer for them, and at [`EACH`] packets of each of n active flows, but at most at [`SHARE`] of the
+//! buffer:
+//!
+//! ```text
+//! thresh B = min(max(20 ms C, 6000 B, 2 n packets), 0.65 B)
+//! ```
+//!
+//! A share of a large buffer is a long delay. C is the rate that the discipline knows: on a link whose rate
+//! varies the last one that the backend has set, which counts for the buffer too.
 //!
 //! The paper does not give p and thresh; `auto` adapts them (`pfd_auto.rs`). `l4s` marks L4S packets instead
 //! of dropping them early, by their own delay (`pfd_l4s.rs`).
@@ -43,7 +53,7 @@ use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::schedule;
-use crate::units::{Rate, Ratio, Span, Time};
+use crate::units::{Bytes, Rate, Ratio, Span, Time};
 use crate::{choice, params};
 
 /// PFD in the catalogue.
@@ -73,11 +83,14 @@ params! {
     pub struct PfdParams {
         limit: Option<BufferSize> = LIMIT,
         /// Probability of an early drop for an arrival above `thresh`.
-        p: Ratio = Param::of("0.02", "chosen: the paper asks for low; of settings tried, among those that show most of its claims")
-            .symbol("p"),
-        /// Share of the buffer above which packets are dropped early.
-        thresh: Ratio = Param::of("0.65", "chosen: the paper asks for conservative; as `p`, among those that show most of its claims")
-            .symbol("thresh"),
+        p: Ratio = Param::of("0.1", "chosen: holds the delay near `thresh`; in the paper low, 0.02 shows most of its claims")
+            .symbol("p")
+            .in_paper("0.02"),
+        /// Share of the buffer above which packets are dropped early; if not set 20 ms of the link, at least 6 kB and two packets
+        /// of each active flow, at most 0.65 of the buffer.
+        thresh: Option<Ratio> = Param::unset("chosen: a share of a large buffer is a long delay; in the paper conservative, as `p`")
+            .symbol("thresh")
+            .in_paper("0.65"),
         thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
         /// Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i. In a FIFO that divides the
@@ -91,6 +104,17 @@ params! {
     }
     check: |params: &Self, args| refuse_idle_rtt_of(params.thresholds, args)
 }
+
+/// The waiting time at the rate of the link above which packets are dropped early. Chosen: short enough for
+/// calls, several packets of each flow on links of 10 Mb/s and more.
+const TIME: Span = Span::from_millis(20);
+/// The lower bound: 4 full packets. TCP notices a loss at once only if three packets follow the lost one.
+const LEAST: Bytes = Bytes::new(6_000);
+/// The lower bound for each active flow, in packets. Chosen: with one, an early drop empties the queue of a
+/// flow with a small window, which then loses its turn.
+const EACH: u64 = 2;
+/// The upper bound, as a share of the buffer: the value for the paper's small buffers.
+const SHARE: f64 = 0.65;
 
 choice! {
     /// The packet of the victim that is dropped.
@@ -109,7 +133,10 @@ pub type Pfd = PushOut<Early>;
 #[derive(Clone, Debug)]
 pub struct Early {
     p: Ratio,
-    thresh: Ratio,
+    /// The threshold that was set, or that the controller has chosen.
+    thresh: Option<Ratio>,
+    /// The threshold without one.
+    by_time: LinkLimit,
     end: schedule::End,
     /// Whether an arrival has joined for which no early drop has been considered yet.
     arrived: bool,
@@ -129,6 +156,7 @@ impl Pfd {
         let early = Early {
             p: params.p,
             thresh: params.thresh,
+            by_time: LinkLimit::of_time(None, link_rate, TIME, LEAST),
             end: match params.end {
                 End::Front => schedule::End::Head,
                 End::Tail => schedule::End::Tail,
@@ -148,14 +176,23 @@ impl Pfd {
 }
 
 impl Early {
+    /// q_size > thresh B, tested as q_size/B > thresh: the quotient is rounded as a configured thresh was.
+    fn is_above(&self, occupancy: &Occupancy) -> bool {
+        let held = occupancy.held();
+        occupancy.fill() > self.thresh.map_or(SHARE, Ratio::get)
+            || self.thresh.is_none()
+                && self.by_time.get().is_exceeded_by(held)
+                && held.packets.get() > EACH * occupancy.active()
+    }
+
     /// Adapts p and thresh to the traffic, with `auto`.
     fn adjust(&mut self, now: Time, occupancy: &Occupancy) {
+        let is_above = self.controller.is_some() && self.is_above(occupancy);
         let Some(controller) = &mut self.controller else { return };
         let marks = self.marks.as_ref().map_or(0, Marks::count);
         let drops = (self.early_drops + marks, self.overflows);
-        let is_above = occupancy.fill() > self.thresh.get();
         if let Some((p, thresh)) = controller.adjust(now, occupancy, is_above, drops, self.p) {
-            (self.p, self.thresh) = (p, thresh);
+            (self.p, self.thresh) = (p, Some(thresh));
         }
     }
 }
@@ -177,9 +214,7 @@ impl Rule for Early {
             self.overflows += 1;
             return Some(DropReason::PushOut);
         }
-        // q_size > thresh B is tested as q_size/B > thresh: the quotient is rounded as the configured thresh
-        // was.
-        if !arrived || occupancy.fill() <= self.thresh.get() {
+        if !arrived || !self.is_above(occupancy) {
             return None;
         }
         if let Some(marks) = &mut self.marks {
@@ -223,11 +258,12 @@ impl Rule for Early {
         }
         if self.controller.is_some() {
             show("p", self.p.get());
-            show("thresh", self.thresh.get());
+            show("thresh", self.thresh.map_or(SHARE, Ratio::get));
         }
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
+        self.by_time.set_link_rate(rate);
         if let Some(controller) = &mut self.controller {
             controller.set_link_rate(rate);
         }
@@ -282,7 +318,7 @@ mod tests {
         // thresh B = 5: the sixth packet is above. Flow 1 holds three and loses its first.
         let early = |change: fn(&mut PfdParams)| {
             let mut queue = pfd("10p", &[], |params| {
-                (params.p, params.thresh) = (Ratio::ONE, Ratio::clamped(0.5));
+                (params.p, params.thresh) = (Ratio::ONE, Some(Ratio::clamped(0.5)));
                 change(params);
             });
             send(&mut queue, &FLOWS)
@@ -290,7 +326,7 @@ mod tests {
         assert_eq!(early(|_| {}), [(1, DropReason::Early)]);
         assert_eq!(early(|params| params.end = End::Tail), [(5, DropReason::Early)]);
         assert_eq!(early(|params| params.p = Ratio::ZERO), []);
-        assert_eq!(early(|params| params.thresh = Ratio::clamped(0.6)), []);
+        assert_eq!(early(|params| params.thresh = Some(Ratio::clamped(0.6))), []);
         // With a limit of 5 the sixth is too many, and p does not matter.
         let mut queue = pfd("5p", &[], |params| params.p = Ratio::ZERO);
         assert_eq!(send(&mut queue, &FLOWS), [(1, DropReason::PushOut)]);
@@ -391,7 +427,7 @@ mod tests {
         let mut random = Stream::new(1, "pfd");
         for _ in 0..20_000 {
             let mut queue = pfd("10p", &[], |params| {
-                (params.p, params.thresh) = (Ratio::clamped(0.3), Ratio::clamped(0.95));
+                (params.p, params.thresh) = (Ratio::clamped(0.3), Some(Ratio::clamped(0.95)));
                 params.victim = Choice::Proportional;
             });
             queue.policy_mut().rule.random = random.clone();
@@ -427,6 +463,38 @@ mod tests {
     }
 
     #[test]
+    fn early_drops_begin_at_20_ms_of_the_link() {
+        // The number of packets of 1000 B that join before the first early drop.
+        let first_of = |flows, limit, rate: Rate, thresh| {
+            let mut queue = pfd(limit, &[], |params| (params.p, params.thresh) = (Ratio::ONE, thresh));
+            BufferPolicy::<SimplePacket>::set_link_rate(queue.policy_mut(), rate);
+            let mut log = Log::default();
+            let is_early = |log: &Log| log.dropped.iter().any(|dropped| dropped.2 == DropReason::Early);
+            (0..9_999).find(|&id| {
+                queue.enqueue(Time::ZERO, packet(id, id % flows, 1_000), &mut log);
+                is_early(&log)
+            })
+        };
+        let first = |limit, rate, thresh| first_of(3, limit, rate, thresh);
+        let mbit = Rate::from_mbit;
+        // 20 ms of 8 Mb/s are 20 kB, whatever the unit of the limit; of 0.8 Mb/s less than 6 kB.
+        for limit in ["100p", "100kB", "100ms", "1000p"] {
+            assert_eq!(first(limit, mbit(8), None), Some(20), "{limit}");
+        }
+        assert_eq!(first("1000p", mbit(80), None), Some(200));
+        assert_eq!(first("1000p", Rate::from_kbit(800), None), Some(6));
+        assert_eq!(first("1000p", Rate::ZERO, None), Some(6));
+        // At most 0.65 of the buffer.
+        assert_eq!(first("20p", mbit(80), None), Some(13));
+        // At least two packets of each active flow.
+        assert_eq!(first_of(40, "1000p", mbit(8), None), Some(80));
+        assert_eq!(first_of(40, "100p", mbit(8), None), Some(65));
+        // A share that is set is all that counts.
+        assert_eq!(first("100p", mbit(8), Some(Ratio::clamped(0.5))), Some(50));
+        assert_eq!(first("100p", mbit(8), Some(Ratio::ONE)), None);
+    }
+
+    #[test]
     fn p_follows_the_overflows_if_it_may() {
         let p_after = |auto| {
             let mut queue = pfd("5p", &[], |params| params.auto = auto);
@@ -434,11 +502,11 @@ mod tests {
             for ms in 0..=500 {
                 queue.enqueue(Time::from_millis(ms), packet(0, 0, 100), &mut log);
             }
-            (queue.policy().rule.p.get(), queue.policy().rule.thresh.get())
+            (queue.policy().rule.p.get(), queue.policy().rule.thresh.map(Ratio::get))
         };
-        // Nearly all of the drops were forced: 0.02 + 0.02/4. One flow needs three packets of five.
-        assert_eq!(p_after(true), (0.025, 0.5));
-        assert_eq!(p_after(false), (0.02, 0.65));
+        // Nearly all of the drops were forced: 0.1 + 0.01. One flow needs three packets of five.
+        assert_eq!(p_after(true), (0.11, Some(0.5)));
+        assert_eq!(p_after(false), (0.1, None));
     }
 
     #[test]
@@ -452,7 +520,7 @@ mod tests {
             for (ms, flow) in (0..10).map(|flow| (0, flow)).chain([(500, 0)]) {
                 queue.enqueue(Time::from_millis(ms), packet(0, flow, 500), &mut log);
             }
-            queue.policy().rule.thresh.get()
+            queue.policy().rule.thresh.unwrap().get()
         };
         // Three rounds of ten flows are 30 packets of 200. At 4 Mbit/s 20 ms hold 20 packets of 500 B, at 8
         // 40.
@@ -473,7 +541,7 @@ mod tests {
         for weights in [0, 8] {
             let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
             params.limit = "1000000p".parse().ok();
-            (params.thresh, params.thresholds) = (Ratio::ZERO, Thresholds::Weights);
+            (params.thresh, params.thresholds) = (Some(Ratio::ZERO), Thresholds::Weights);
             let pfd = Pfd::new(&params, Rate::from_mbit(4), &[], Stream::new(1, "pfd"));
             let mut queue = Buffer::new(StartTimeFq::new(Weight::ONE), pfd);
             let mut log = Log::default();

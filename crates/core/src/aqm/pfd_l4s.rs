@@ -173,7 +173,7 @@ mod tests {
     fn pfd<S: Scheduler<SimplePacket>>(scheduler: S, p: f64) -> Buffer<S, Pfd> {
         let mut params = PfdParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = "100p".parse().ok();
-        (params.p, params.thresh, params.l4s) = (Ratio::clamped(p), Ratio::clamped(0.5), true);
+        (params.p, params.thresh, params.l4s) = (Ratio::clamped(p), Some(Ratio::clamped(0.5)), true);
         Buffer::new(scheduler, Pfd::new(&params, Rate::from_mbit(8), &[], Stream::new(1, "pfd")))
     }
 

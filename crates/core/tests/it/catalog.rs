@@ -332,7 +332,9 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("fq_codel" | "fq_pie", "memory_limit" | "flows")
         | ("afq", "bpr")
         | ("cake", "bandwidth" | "overhead" | "quantum") => true,
-        ("ahab", "epoch" | "k" | "k_customer") | ("ramp", "target_delay" | "patience") => true,
+        ("ahab", "epoch" | "k" | "k_customer")
+        | ("ramp", "target_delay" | "patience")
+        | ("pfd", "thresh") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
     }
 }

@@ -242,12 +242,18 @@ fn csfq_marks_the_excess_of_l4s_and_drops_that_of_a_flood() {
 
 #[test]
 fn pfd_marks_l4s_in_place_of_early_drops_and_pushes_a_flood_out() {
-    insta::assert_snapshot!(l4s_transcript("fifo", &["drop=pfd", "l4s=true", "limit=100p", "p=0.1"]));
+    insta::assert_snapshot!(l4s_transcript(
+        "fifo",
+        &["drop=pfd", "l4s=true", "limit=100p", "p=0.1", "thresh=0.65"]
+    ));
 }
 
 #[test]
 fn pfd_marks_l4s_by_its_own_delay_where_flows_have_queues() {
-    insta::assert_snapshot!(l4s_transcript("stfq", &["drop=pfd", "l4s=true", "limit=100p", "p=0.1"]));
+    insta::assert_snapshot!(l4s_transcript(
+        "stfq",
+        &["drop=pfd", "l4s=true", "limit=100p", "p=0.1", "thresh=0.65"]
+    ));
 }
 
 #[test]

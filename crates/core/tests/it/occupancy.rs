@@ -310,7 +310,7 @@ fn services_until_the_gap_shows(end: End) -> f64 {
     let params = PfdParams {
         limit: Some("40p".parse().expect("a limit")),
         p: Ratio::clamped(0.1),
-        thresh: Ratio::clamped(0.5),
+        thresh: Some(Ratio::clamped(0.5)),
         thresholds: Thresholds::Equal,
         rtt_of: RttOf::All,
         victim: Choice::Ratio,
