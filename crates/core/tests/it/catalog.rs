@@ -70,6 +70,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "active") => "2s",
         (_, "reports") => "false",
         (_, "previous") => "final",
+        ("ramp", "recognise") => "false",
         (_, "recognise") => "behaviour",
         (_, "discipline") => "drr",
         (_, "trust") => "bounded",
