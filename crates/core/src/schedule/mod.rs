@@ -7,10 +7,12 @@
 //! | [`drr`] | deficit round robin | Shreedhar, Varghese 1996 |
 //! | [`start_time_fq`] | start-time fair queueing | Goyal, Vin, Cheng 1997 |
 //! | [`scfq`] | self-clocked fair queueing | Golestani 1994 |
+//! | [`confucius`] | fair queueing with shares that move gradually | Meng et al. 2024 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
 //! `tags.rs` holds what the schedulers with virtual time share.
 
+pub mod confucius;
 pub mod drr;
 pub mod fifo;
 pub mod round_robin;

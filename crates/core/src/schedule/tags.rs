@@ -220,6 +220,20 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
         }
     }
 
+    /// Sets the weight of a flow, and scales what its tag is ahead of virtual time with it: the flow is due next
+    /// as if it had always had this weight.
+    pub(super) fn reweigh(&mut self, flow: FlowId, weight: Weight) {
+        let (index, per_byte) = (flow.slot(), self.flows.per_byte(weight));
+        let flow = self.flows.get(index);
+        let before = core::mem::replace(&mut flow.per_byte, per_byte);
+        if before == per_byte || flow.tag <= self.v {
+            return;
+        }
+        let ahead = u128::from(flow.tag - self.v) * u128::from(per_byte) / u128::from(before);
+        flow.tag = self.v + u64::try_from(ahead).unwrap_or(u64::MAX).min(1 << 48);
+        self.tag(index);
+    }
+
     fn rebase(&mut self) {
         if let Some(by) = self.flows.rebase(self.v) {
             self.order.shift(by);

@@ -21,7 +21,7 @@ use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
-use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
+use crate::schedule::{confucius, drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 use crate::units::Rate;
 
 // The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
@@ -45,6 +45,8 @@ family! {
         |_params, link| scfq::Scfq::new(link.smallest_weight());
     Wf2qPlus(NoParams), [wf2q_plus::ENTRY => longest_queue::ENTRY],
         |_params, link| wf2q_plus::Wf2qPlus::new(link.smallest_weight());
+    Confucius(confucius::ConfuciusParams), [confucius::ENTRY => longest_queue::ENTRY],
+        |params, _link| confucius::Confucius::new(params);
 }
 
 family! {

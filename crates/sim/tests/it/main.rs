@@ -6,6 +6,7 @@ mod aggregate;
 mod approximate;
 mod cake;
 mod common;
+mod confucius;
 mod connections;
 mod controls;
 mod csfq;
