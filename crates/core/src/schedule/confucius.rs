@@ -9,22 +9,22 @@
 //! From the published abstracts: the gradual reallocation, weights that depend on the age of flows, flows
 //! sorted by their occupancy of the buffer with hysteresis. The law, its constants and all that follows are
 //! our reading:
-//! - A flow is *active* while it has packets, and for an `interval` after. A flow that is silent for longer
+//! - A flow is *active* while it has packets, and for a `pace` after. A flow that is silent for longer
 //!   loses its share at once and counts as new when it returns.
-//! - A flow is *elastic* once its queue exceeds `elastic` times what the link sends in an `interval`, until its
+//! - A flow is *elastic* once its queue exceeds `elastic` times what the link sends in a `pace`, until its
 //!   queue has been below half of that for `settle`. What the link sends is the largest amount of recent
-//!   intervals, so no rate is configured.
+//!   paces, so no rate is configured.
 //! - A flow that has been active for `settle` and is not elastic is *settled*. Its share starts at the fair
 //!   share F, its part of the weights of active flows, and follows F by ds/dt = k (F - s), with k = -ln(1 -
-//!   lambda) / interval. Between two changes of F that is s(t) = F + (s(0) - F) (1 - lambda)^(t/interval).
+//!   lambda) / pace. Between two changes of F that is s(t) = F + (s(0) - F) (1 - lambda)^(t/pace).
 //! - All other flows, new or elastic, divide what settled flows leave by their weights, but no less than a
 //!   sixteenth of their fair share. A download thus makes room at once, and settled flows gradually.
 //!
 //! Shares are the weights of [start-time fair queueing](super::start_time_fq). They are set anew each fifth of
-//! an interval, and what a flow is ahead of virtual time is scaled with its weight: it waits as if its packet
+//! a pace, and what a flow is ahead of virtual time is scaled with its weight: it waits as if its packet
 //! in service had always had the new one.
 //!
-//! Cost: O(log flows) per packet, and O(log flows) per active flow each fifth of an interval; at most 200 bytes
+//! Cost: O(log flows) per packet, and O(log flows) per active flow each fifth of a pace; at most 200 bytes
 //! per flow.
 //!
 //! Statistics: `settled_flows` and `elastic_flows`.
@@ -62,24 +62,24 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Confucius`].
     pub struct ConfuciusParams {
-        /// Part of the distance to its fair share by which a settled flow's share moves each `interval`; 1: at once, as in fair queueing.
+        /// Part of the distance to its fair share by which a settled flow's share moves each `pace`; 1: at once, as in fair queueing.
         lambda: f64 = Param::of("0.1", "chosen: below the cut of 15 % a round trip by which calls follow").symbol("λ"),
         /// Time of one such step, and the silence after which a flow loses its share.
-        interval: Span = Param::of("50ms", "chosen: a round trip, and longer than a frame at 30 frames/s").symbol("T"),
-        /// Queue of a flow beyond which it is elastic, in parts of what the link sends in an `interval`.
+        pace: Span = Param::of("50ms", "chosen: a round trip, and longer than a frame at 30 frames/s").symbol("T"),
+        /// Queue of a flow beyond which it is elastic, in parts of what the link sends in a `pace`.
         elastic: f64 = Param::of("1", "chosen: a frame of a call takes less, a transfer that fills its window more"),
         /// Time that a flow must be active, and not elastic, to settle.
         settle: Span = Param::of("1s", "chosen: several round trips, so that transfers show their queues first"),
     }
     check: |params: &Self, _| {
         require(params.lambda > 0.0 && params.lambda <= 1.0, "lambda", "it must lie between 0, excluded, and 1")?;
-        require(params.interval >= Span::from_millis(1), "interval", "it must be at least 1ms")?;
+        require(params.pace >= Span::from_millis(1), "pace", "it must be at least 1ms")?;
         require(params.elastic > 0.0 && params.elastic.is_finite(), "elastic", "it must be above 0")
     }
 }
 
 /// The least part of their fair share that flows which have not settled get together. Chosen: virtual time
-/// stays exact enough, and the newcomers' first packets wait for less than an interval or two.
+/// stays exact enough, and the newcomers' first packets wait for less than a pace or two.
 const LEAST: f64 = 1.0 / 16.0;
 /// The weight of the whole link in the scheduler, whose smallest weight is 1. Chosen: flows with a millionth
 /// of the link still differ.
@@ -126,7 +126,7 @@ pub struct Confucius<P> {
     updated: Time,
     /// The share of a newcomer, by its weight.
     newcomer: f64,
-    /// Bytes sent since `interval_began`, and the most in an interval, which is forgotten by a tenth in each.
+    /// Bytes sent since `interval_began`, and the most in a pace, which is forgotten by a tenth in each.
     sent: u64,
     interval_began: Time,
     most: f64,
@@ -156,10 +156,10 @@ impl<P: Packet> Confucius<P> {
         &mut self.flows[slot]
     }
 
-    /// Sets all shares anew if a fifth of an interval has passed.
+    /// Sets all shares anew if a fifth of a pace has passed.
     #[inline]
     fn update(&mut self, now: Time) {
-        if now.since(self.updated).as_secs_f64() * 5.0 >= self.params.interval.as_secs_f64() {
+        if now.since(self.updated).as_secs_f64() * 5.0 >= self.params.pace.as_secs_f64() {
             self.set_shares(now);
         }
     }
@@ -167,7 +167,7 @@ impl<P: Packet> Confucius<P> {
     fn set_shares(&mut self, now: Time) {
         let Self { params, flows, active, .. } = self;
         let kept = 1.0 - params.lambda;
-        let intervals = |span: Span| span.as_secs_f64() / params.interval.as_secs_f64();
+        let intervals = |span: Span| span.as_secs_f64() / params.pace.as_secs_f64();
         let factor = libm::pow(kept, intervals(now.since(self.updated)));
         self.updated = now;
         let passed = intervals(now.since(self.interval_began));
@@ -178,7 +178,7 @@ impl<P: Packet> Confucius<P> {
         let threshold = self.most * params.elastic;
         active.retain(|&slot| {
             let flow = &mut flows[slot as usize];
-            flow.is_active = flow.held > 0 || now.since(flow.seen) <= params.interval;
+            flow.is_active = flow.held > 0 || now.since(flow.seen) <= params.pace;
             flow.is_active
         });
         let all: f64 = active.iter().map(|&slot| flows[slot as usize].weight).sum();

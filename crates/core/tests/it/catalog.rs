@@ -112,6 +112,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("ramp", "interface_queue") => "11p",
         ("ramp", "exception_interval") => "5s",
         ("confucius", "lambda") => "0.2",
+        ("confucius", "pace") => "77ms",
         ("confucius", "elastic") => "1.5",
         ("confucius", "settle") => "2s",
         ("cebinae", "periods") => "3",
