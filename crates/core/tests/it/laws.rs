@@ -86,9 +86,9 @@ proptest! {
     #[test]
     fn requests_to_an_empty_queue_change_nothing(ops in ops()) {
         // RED and its relatives learn of idle time by these calls, as do schedulers whose debts end with it,
-        // and FQ and FQ-CoDel update their rounds. SF-FC contains FQ-CoDel. CSFQ measures the last transmission.
+        // and FQ and FQ-CoDel update their rounds. SF-FC contains FQ-CoDel, Confucius start-time FQ. CSFQ measures the last transmission.
         let uses_idle_time = [
-            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
+            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "confucius", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
         ];
         for (kind, drop) in combinations() {
             if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {
