@@ -369,8 +369,8 @@ mod tests {
         let words = settings(&set, slow).words();
         // A bit takes 125 ns; factor, bytes, share, relabel and wait; 64 kB and a full packet.
         assert_eq!(words[..5], [125 << 32, 0, 31, 64_000_000, 1_500_000]);
-        // Thresholds in Q24; 0.2 / 8 ms by 2^72; all is dropped from MaxThresh on.
-        assert_eq!(words[5..8], [8_000_000 << 24, 16_000_000 << 24, 16_000_000 << 24]);
+        // Thresholds in Q24; 0.2 / 8 ms by 2^72; all is dropped from twice MaxThresh on.
+        assert_eq!(words[5..8], [8_000_000 << 24, 16_000_000 << 24, 32_000_000 << 24]);
         assert_eq!(words[8], (0.2 * 72_f64.exp2() / 8e6) as u64);
         // 500 B take 500 us; a window of 5 s, and halves of 500 ms; n, K, and a half.
         assert_eq!(words[12..18], [500_000 << 16, 5_000_000_000, 500_000_000, 3, 2 << 16, 1 << 31]);
@@ -383,7 +383,13 @@ mod tests {
 
     #[test]
     fn a_packet_of_a_threshold_is_a_full_one_and_grows_with_the_link() {
-        let bytes = [("limit", "165kB"), ("min_th", "7500B"), ("max_th", "82500B"), ("w_q", "0.2%")];
+        let bytes = [
+            ("limit", "165kB"),
+            ("min_th", "7500B"),
+            ("max_th", "82500B"),
+            ("w_q", "0.2%"),
+            ("gentle", "false"),
+        ];
         let rate = Rate::from_mbit(8);
         assert_eq!(
             settings(&[("preset", "paper")], rate).words()[3..8],

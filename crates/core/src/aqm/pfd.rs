@@ -70,7 +70,8 @@ pub const ENTRY: Entry = Entry {
         inside: Inside::Part,
         shares: Shares::Kept,
         limits: "In a FIFO it divides the buffer, not the link: put it behind a scheduler. A flow whose weight \
-            gives it less than a packet of the buffer loses packets within its share: raise `limit`. \
+            gives it less than a packet of the buffer loses packets within its share: raise `limit`. One CUBIC \
+            flow over 300 ms uses 0.66 of 50 Mb/s, and 0.79 with `thresh = 0.65`. \
             `thresholds = \"rtt\"` trusts the round-trip times that it is given: a flood with a long one keeps \
             more of the buffer, for 9 s. With `l4s` use `stfq` or `wf2q_plus`: behind `drr` or `rr` Prague \
             gets 1.4 of 8 Mb/s.",

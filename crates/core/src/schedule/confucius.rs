@@ -6,9 +6,9 @@
 //! draft-zhang-iccrg-confucius-00, 2025. A fair scheduler gives a burst of new flows their shares at once; a
 //! video call needs several round trips to follow, and stalls meanwhile.
 //!
-//! From the published abstracts: the gradual reallocation, weights that depend on the age of flows, flows
-//! sorted by their occupancy of the buffer with hysteresis. The law, its constants and all that follows are
-//! our reading:
+//! From the abstract and the draft: the gradual reallocation, and weights that depend on the age of flows.
+//! That flows are sorted by their occupancy of the buffer with hysteresis is second-hand. The law, its
+//! constants and all that follows are our reading:
 //! - A flow is *active* while it has packets, and for a `pace` after. A flow that is silent for longer
 //!   loses its share at once and counts as new when it returns.
 //! - A flow is *elastic* once its queue exceeds `elastic` times what the link sends in a `pace`, until its

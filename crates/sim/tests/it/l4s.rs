@@ -65,9 +65,10 @@ fn pfd_behind_queues_for_flows_makes_prague_wait_for_little_and_keeps_its_share(
         |outcome: &Outcome, name| group(outcome, name)[0].delay.quantile(0.99).unwrap().as_secs_f64() * 1e3;
     let with = beside("{ kind = \"stfq\", drop = \"pfd\", l4s = true }", 100, 10, 5, "");
     let without = beside("{ kind = \"stfq\", drop = \"pfd\" }", 100, 10, 5, "");
-    // 5 ms of these are propagation. A round of ten flows takes 1.2 ms.
-    assert!(delay(&with, "prague") < 9.0 && delay(&with, "cubic") > 60.0, "{}", delay(&with, "prague"));
-    assert!(delay(&without, "prague") > 40.0, "{}", delay(&without, "prague"));
+    // 5 ms of these are propagation. A round of ten flows takes 1.2 ms; early drops begin at 20 ms.
+    let [prague, cubic, unmarked] =
+        [(&with, "prague"), (&with, "cubic"), (&without, "prague")].map(|(of, name)| delay(of, name));
+    assert!(prague < 9.0 && cubic > 20.0 && unmarked > 20.0, "{prague} {cubic} {unmarked}");
     let (least, most) = shares(&with, "prague", 10.0);
     assert!(least > 0.9 && most < 1.1, "{least} to {most}");
     assert_eq!(marked_and_dropped(&with, "prague").1, 0);
