@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_has_its_part_of_the_buffer_and_an_empty_one_room_for_a_packet() {
+    fn each_queue_has_its_part_and_an_empty_one_room() {
         let (levels, one) = (Levels::new(4), packet(0, 0, 100));
         let room = |limit, held: u64, levels| Room {
             levels,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fuller_the_buffer_the_lower_a_rank_must_be_and_as_published_the_higher_it_may() {
+    fn fuller_buffers_ask_for_lower_ranks_and_as_published_higher() {
         let highest = |rule, free| (0..=100).rfind(|&rank| range(rule, 150).admits(rank, free));
         assert_eq!([0.75, 0.5, 0.25].map(|free| highest(Rule::Sound, free)), [75, 50, 25].map(Some));
         assert_eq!([0.75, 0.5, 0.25].map(|free| highest(Rule::Published, free)), [25, 50, 75].map(Some));

@@ -71,7 +71,7 @@ struct Seen {
     /// The window in which it sent last, the first of which has number 1, and whether it sent in the one before.
     window: u64,
     follows: bool,
-    // Of this window:
+    // The counts of this window:
     bytes: u64,
     largest: Bytes,
     changes: u32,
