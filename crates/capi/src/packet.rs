@@ -88,6 +88,8 @@ pub enum LabelKind {
     AckTickets = 2,
     /// The rate of the flow in bits per second, for a weight of 1.
     Rate = 3,
+    /// The value of the packet.
+    Value = 4,
 }
 
 /// Returns the code of the 17-bit label nearest to `value`: tickets, or bits per second. Returns 0 if `value`
@@ -193,6 +195,7 @@ const fn code_of(kind: core::LabelKind) -> u8 {
         core::LabelKind::Tickets => LabelKind::Tickets as u8,
         core::LabelKind::AckTickets => LabelKind::AckTickets as u8,
         core::LabelKind::Rate => LabelKind::Rate as u8,
+        core::LabelKind::Value => LabelKind::Value as u8,
     }
 }
 
@@ -306,7 +309,7 @@ mod tests {
             packet.set_colour(colour);
             assert_eq!((packet.colour(), read(Packet::from(packet)).colour()), (colour, colour));
         }
-        for kind in [core::LabelKind::Tickets, core::LabelKind::AckTickets, core::LabelKind::Rate] {
+        for kind in core::LabelKind::ALL {
             let mut packet = read(plain);
             packet.set_label(kind, Label::new(77.0));
             assert_eq!(read(Packet::from(packet)).label(kind), Some(Label::new(77.0)));

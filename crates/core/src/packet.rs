@@ -152,11 +152,13 @@ pub enum LabelKind {
     AckTickets,
     /// The rate of the packet's flow in bits per second, for a weight of 1.
     Rate,
+    /// The value of the packet: a router drops those of least value.
+    Value,
 }
 
 impl LabelKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Tickets, Self::AckTickets, Self::Rate];
+    pub const ALL: [Self; 4] = [Self::Tickets, Self::AckTickets, Self::Rate, Self::Value];
 }
 
 /// The properties of a packet that a discipline may read and write.

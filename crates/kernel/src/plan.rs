@@ -154,6 +154,7 @@ fn system(system: &DisciplineKind) -> Refusal {
         DisciplineKind::SpPifo(_) => refused("sp_pifo", TURNS),
         DisciplineKind::Packs(_) => refused("packs", TURNS),
         DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
+        DisciplineKind::Ppv(_) => refused("ppv", PUSH_OUT),
         DisciplineKind::Sfq(_) => refused("sfq", PUSH_OUT),
         DisciplineKind::Prio(_) => refused("prio", CLASSES),
         DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),

@@ -7,6 +7,7 @@
 //! | [`LabelKind::Tickets`] | 001 | 001011 = 11 | 001111 = 15 |
 //! | [`LabelKind::AckTickets`] | 010 | 010011 = 19 | 010111 = 23 |
 //! | [`LabelKind::Rate`] | 011 | 011011 = 27 | 011111 = 31 |
+//! | [`LabelKind::Value`] | 100 | 100011 = 35 | 100111 = 39 |
 //!
 //! The DSCP is the first four bits of the word and then 11: a codepoint of pool 2, for experiments and local
 //! use (RFC 2474 section 6). It marks the packet as labelled, because flow labels and identifications of
@@ -37,6 +38,7 @@ const fn kind_bits(kind: LabelKind) -> u8 {
         LabelKind::Tickets => 0b001,
         LabelKind::AckTickets => 0b010,
         LabelKind::Rate => 0b011,
+        LabelKind::Value => 0b100,
     }
 }
 
@@ -45,6 +47,7 @@ const fn kind_of(bits: u8) -> Option<LabelKind> {
         0b001 => Some(LabelKind::Tickets),
         0b010 => Some(LabelKind::AckTickets),
         0b011 => Some(LabelKind::Rate),
+        0b100 => Some(LabelKind::Value),
         _ => None,
     }
 }

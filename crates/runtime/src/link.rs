@@ -426,7 +426,7 @@ impl<P: Packet> LinkState<P> {
             let [tickets_in, tickets_out] = match kind {
                 LabelKind::Tickets => ["tickets_in", "tickets_out"],
                 LabelKind::AckTickets => ["ack_tickets_in", "ack_tickets_out"],
-                LabelKind::Rate => continue,
+                LabelKind::Rate | LabelKind::Value => continue,
             };
             show(tickets_in, stats.tickets_in);
             show(tickets_out, stats.tickets_out);

@@ -96,7 +96,7 @@ impl Marks {
         match (kind, &mut self.sink) {
             (LabelKind::Tickets, _) => Marker::<P>::issue(&mut self.source, now, tickets),
             (LabelKind::AckTickets, Some(sink)) => Marker::<P>::issue(sink, now, tickets),
-            (LabelKind::AckTickets, None) | (LabelKind::Rate, _) => {}
+            (LabelKind::AckTickets, None) | (LabelKind::Rate | LabelKind::Value, _) => {}
         }
     }
 }

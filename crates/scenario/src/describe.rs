@@ -175,7 +175,7 @@ fn key_schema(key: &Param) -> Value {
 /// The schema of one value of `param`, in a scenario's own tables, where an amount may be a formula of `i`.
 fn param_schema(param: &Param) -> Value {
     match param.kind {
-        Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets | Kind::Own(_) => {
+        Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets | Kind::Tvf | Kind::Own(_) => {
             plain_schema(param.kind)
         }
         Kind::Text => json!({ "type": "string", "minLength": 1 }),
@@ -347,6 +347,7 @@ fn plain_schema(kind: Kind) -> Value {
         Kind::Count => json!({ "type": "integer", "minimum": 0 }),
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Tvf => json!({ "type": "string" }),
         Kind::Own(_) => json!({ "type": ["string", "integer"] }),
         Kind::Discipline(place) => {
             json!({ "enum": Catalog::inside(place).map(|entry| entry.name).collect::<Vec<_>>() })

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use apportion_core::aqm::csfq::RouterRole;
+use apportion_core::mark::MarkerParams;
+use apportion_core::packet::LabelKind;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::Time;
 
@@ -25,23 +27,24 @@ pub(crate) fn check_tickets(
             _ => None,
         })
     };
-    let writes: Vec<bool> = (0..)
-        .zip(links)
-        .map(|(at, link)| link.queue.label_written().or_else(|| replaced(at)).is_some())
-        .collect();
+    let writes: Vec<Option<LabelKind>> =
+        (0..).zip(links).map(|(at, link)| link.queue.label_written().or_else(|| replaced(at))).collect();
     let mut reported = BTreeSet::new();
     for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
         let back = flow.back.all(links).filter(|_| flow.ack_tickets.is_some());
-        let Some(id) = flow.path.all(links).chain(back).find(|id| writes[id.index()]) else { continue };
+        let mut written_at = flow.path.all(links).chain(back).map(|id| (id, writes[id.index()]));
+        let Some((id, kind)) = written_at.find_map(|(id, kind)| Some((id, kind?))) else { continue };
         if !reported.insert(&flow.group) {
             continue;
         }
         let key = if flow.tickets.is_some() { "tickets" } else { "ack_tickets" };
         let (place, path) = written(root, flow);
         let message = format!(
-            "the queue of link `{}` writes the rate of flows on packets, and a packet carries one label: its \
-             tickets would be lost; give the link another queue than csfq, or leave `{key}` out",
-            links[id.index()].name
+            "the queue of link `{}` writes {} on packets, and a packet carries one label: its \
+             tickets would be lost; give the link another queue than {}, or leave `{key}` out",
+            links[id.index()].name,
+            if kind == LabelKind::Value { "values" } else { "the rate of flows" },
+            if kind == LabelKind::Value { "ppv" } else { "csfq" },
         );
         problems.add(place, join(&path, key), message);
     }
@@ -59,18 +62,25 @@ pub(crate) fn check_roles(
     let mut routers: Vec<Router> = links.iter().map(|link| labels_of(&link.queue)).collect();
     let mut reported = BTreeSet::new();
     let mut check = |at: Option<Time>, routers: &[Router]| {
-        if !routers.iter().flatten().any(|(role, _)| *role == RouterRole::Core) {
+        if !routers.iter().flatten().any(|(_, role, _)| *role == RouterRole::Core) {
             return;
         }
         for flow in flows {
             let acknowledged = flow.transport.is_acknowledged();
-            let back = acknowledged.then_some(("acknowledgements", &flow.back));
-            for (what, path) in [("packets", &flow.path)].into_iter().chain(back) {
-                let Some((core, egress)) = unlabelled(path, routers) else { continue };
+            let marks_value = matches!(flow.mark.as_deref(), Some(MarkerParams::Value(_)));
+            let marked = marks_value.then_some(Some(LabelKind::Value));
+            let back = acknowledged.then_some(("acknowledgements", &flow.back, None));
+            for (what, path, marked) in [("packets", &flow.path, marked)].into_iter().chain(back) {
+                let Some((core, egress)) = unlabelled(path, marked, routers) else { continue };
                 if reported.insert((&flow.group, what, core)) {
                     let name = |id: LinkId| links[id.index()].name.as_str();
+                    let kind_of = |id: LinkId| routers[id.index()].and_then(|router| router.0);
                     let (place, path) = written(root, flow);
-                    problems.add(place, path, role_message(at, what, name(core), egress.map(name)));
+                    problems.add(
+                        place,
+                        path,
+                        role_message(at, what, (kind_of(core), name(core)), egress.map(name)),
+                    );
                 }
             }
         }
@@ -90,37 +100,50 @@ pub(crate) fn check_roles(
     }
 }
 
-/// A queue's treatment of rate labels, if any: its role, and whether it removes them.
-type Router = Option<(RouterRole, bool)>;
+/// A queue's treatment of labels, if any: their kind, if known, its role, and whether it removes them.
+type Router = Option<(Option<LabelKind>, RouterRole, bool)>;
 
-/// The treatment of rate labels by a queue. An external discipline's labels are unknown: it may be the edge.
+/// The treatment of labels by a queue. An external discipline's labels are unknown: it may be the edge.
 fn labels_of(queue: &DisciplineParams) -> Router {
     let is_unknown = matches!(queue.kind, DisciplineKind::Custom(_));
-    queue.rate_labels().or_else(|| is_unknown.then_some((RouterRole::Any, false)))
+    let known = queue.label_role().map(|(kind, role, egress)| (Some(kind), role, egress));
+    known.or_else(|| is_unknown.then_some((None, RouterRole::Any, false)))
 }
 
-/// The first core on `path` that packets reach without a label, and the egress that removed it, if one did.
-fn unlabelled(path: &[LinkId], routers: &[Router]) -> Option<(LinkId, Option<LinkId>)> {
-    let (mut labelled, mut taken_off) = (false, None);
+/// The first core on `path` that packets reach without its label, and the egress that removed it, if one did.
+/// `labelled`: the label that they start with, if any, by its kind.
+fn unlabelled(
+    path: &[LinkId],
+    mut labelled: Option<Option<LabelKind>>,
+    routers: &[Router],
+) -> Option<(LinkId, Option<LinkId>)> {
+    let mut taken_off = None;
     for &id in path {
-        let Some((role, egress)) = routers[id.index()] else { continue };
-        if role == RouterRole::Core && !labelled {
+        let Some((kind, role, egress)) = routers[id.index()] else { continue };
+        let fits = labelled.is_some_and(|written| written.is_none() || kind.is_none() || written == kind);
+        if role == RouterRole::Core && !fits {
             return Some((id, taken_off));
         }
-        labelled = !egress;
+        labelled = (!egress).then_some(kind);
         taken_off = egress.then_some(id);
     }
     None
 }
 
-fn role_message(at: Option<Time>, what: &str, core: &str, egress: Option<&str>) -> String {
+fn role_message(
+    at: Option<Time>,
+    what: &str,
+    (kind, core): (Option<LabelKind>, &str),
+    egress: Option<&str>,
+) -> String {
+    let queues = if kind == Some(LabelKind::Value) { "ppv or pvpie" } else { "csfq or mcsfq" };
     let when = at.map(|at| format!("from {at} on, ")).unwrap_or_default();
     let (why, mend) = match egress {
         Some(egress) => (
             format!("as link `{egress}` removes labels, "),
             format!("write egress = false for the queue of `{egress}`"),
         ),
-        None => (String::new(), "give a link before it a queue csfq or mcsfq that labels".to_owned()),
+        None => (String::new(), format!("give a link before it a queue {queues} that labels")),
     };
     format!(
         "{when}{why}its {what} reach link `{core}` without a label, and the queue there, with role = \

@@ -19,7 +19,7 @@ use crate::tcp::Segment;
 /// either data or an ACK and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
-    /// Place of the body, 28 bits; flow, 28; colour, 2; kind of label, 2; protocol, 2; 0; 1, so that it is
+    /// Place of the body, 28 bits; flow, 28; colour, 2; kind of label, 3; protocol, 2; 1, so that it is
     /// never 0.
     body_flow: NonZeroU64,
     /// Hop, 28 bits; label, 17; size, 16; ECN, 2; direction, 1.
@@ -58,8 +58,8 @@ impl Field {
     }
 }
 
-const PROTOCOL: Field = Field(2, 2);
-const LABELLED: Field = Field(4, 2);
+const PROTOCOL: Field = Field(1, 2);
+const LABELLED: Field = Field(3, 3);
 const COLOUR: Field = Field(6, 2);
 const FLOW: Field = Field(8, 28);
 const BODY: Field = Field(36, 28);

@@ -170,7 +170,7 @@ impl Discipline {
         let mut needs: Vec<String> = Vec::new();
         match self.params.label_required() {
             Some(LabelKind::Tickets | LabelKind::AckTickets) => needs.push("tickets on packets".to_owned()),
-            Some(LabelKind::Rate) => needs.push("which router is the edge".to_owned()),
+            Some(LabelKind::Rate | LabelKind::Value) => needs.push("which router is the edge".to_owned()),
             None => (),
         }
         if self.params.knows_classes() && !self.params.is_custom() {

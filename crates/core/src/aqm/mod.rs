@@ -19,6 +19,7 @@
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //! | [`pie`] | proportional integral controller | RFC 8033 |
+//! | [`pvpie`] | per packet value with PIE | Laki, Gombos, Nádas, Turányi 2017 |
 //! | [`cobalt`] | CoDel with BLUE | Palmei et al. 2019 |
 //!
 //! `l4s.rs` is shared by the disciplines that mark L4S packets instead of dropping them. [`detection`],
@@ -51,6 +52,7 @@ pub(crate) mod pfd_auto;
 pub(crate) mod pfd_l4s;
 pub mod pie;
 pub mod push_out;
+pub mod pvpie;
 pub mod random_drop;
 pub mod red;
 mod reserve;
@@ -59,6 +61,7 @@ pub mod sffc;
 pub mod sred;
 pub mod tail;
 pub mod tred;
+pub mod value_edge;
 
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;

@@ -144,6 +144,19 @@ impl PieState {
         backlog: Backlog,
         random: &mut Stream,
     ) -> Admission {
+        self.arrive(control, now, backlog);
+        if self.is_spared(control, backlog.bytes) || !self.drop_early(control, random) {
+            return Admission::Accept;
+        }
+        if control.ecn && packet.ecn().is_capable() && self.drop_prob < control.mark_ecnth.get() {
+            return Admission::Mark;
+        }
+        Admission::Drop(DropReason::Early)
+    }
+
+    /// Notes an arrival at a queue that holds `backlog`.
+    #[inline(always)]
+    pub(super) fn arrive(&mut self, control: &PieControl, now: Time, backlog: Backlog) {
         if backlog.is_empty() {
             self.current_qdelay = Span::ZERO;
         }
@@ -153,22 +166,23 @@ impl PieState {
         if self.drop_prob == 0.0 && control.is_low(self.current_qdelay) && control.is_low(self.qdelay_old) {
             self.burst_allowance = control.max_burst;
         }
-        if self.burst_allowance > Span::ZERO || !self.drop_early(control, backlog.bytes, random) {
-            return Admission::Accept;
-        }
-        if control.ecn && packet.ecn().is_capable() && self.drop_prob < control.mark_ecnth.get() {
-            return Admission::Mark;
-        }
-        Admission::Drop(DropReason::Early)
     }
 
-    /// Whether to signal congestion (RFC 8033 sections 4.1 and 5.4; appendix B, `drop_early`).
-    fn drop_early(&mut self, control: &PieControl, queued: Bytes, random: &mut Stream) -> bool {
-        if (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
+    /// Whether nothing is dropped at present (RFC 8033 sections 4.1 and 4.4).
+    #[inline(always)]
+    pub(super) fn is_spared(&self, control: &PieControl, queued: Bytes) -> bool {
+        self.burst_allowance > Span::ZERO
+            || (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
             || queued.get() <= 2 * control.mean_pktsize.get()
-        {
-            return false;
-        }
+    }
+
+    /// The probability of a drop.
+    pub(super) const fn drop_prob(&self) -> f64 {
+        self.drop_prob
+    }
+
+    /// Whether to signal congestion (RFC 8033 section 5.4; appendix B, `drop_early`).
+    fn drop_early(&mut self, control: &PieControl, random: &mut Stream) -> bool {
         if self.drop_prob == 0.0 {
             self.accu_prob = 0.0;
         }
@@ -379,7 +393,8 @@ mod tests {
         let mut drops = |drop_prob, old_ms, bytes| {
             let mut pie = state(drop_prob, old_ms, old_ms);
             let control = PieControl { derandomize: false, ..control() };
-            (0..100).any(|_| pie.drop_early(&control, Bytes::new(bytes), &mut random))
+            (0..100)
+                .any(|_| !pie.is_spared(&control, Bytes::new(bytes)) && pie.drop_early(&control, &mut random))
         };
         assert!(drops(0.19, 8, 9_000) && drops(0.2, 7, 9_000));
         assert!(!drops(0.19, 7, 9_000), "the delay is below half of the target");
@@ -391,7 +406,7 @@ mod tests {
         let mut random = Stream::new(1, "pie");
         let mut pie = state(0.05, 20, 20);
         let fates: std::vec::Vec<bool> =
-            (0..20_000).map(|_| pie.drop_early(&control(), Bytes::new(9_000), &mut random)).collect();
+            (0..20_000).map(|_| pie.drop_early(&control(), &mut random)).collect();
         // The sum reaches 0.85 with the 17th packet, and 8.5 with the 170th.
         let gaps: std::vec::Vec<usize> = fates.split(|&dropped| dropped).map(<[bool]>::len).collect();
         let whole = &gaps[..gaps.len() - 1];

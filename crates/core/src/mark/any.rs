@@ -1,7 +1,7 @@
 //! Every marker, one row for each.
 
 use super::marker::{Marker, MarkerSetup};
-use super::{ticket, tsw2cm, tsw3cm};
+use super::{ticket, tsw2cm, tsw3cm, value};
 use crate::label::Label;
 use crate::packet::Packet;
 use crate::param::{EntryArgs, Known, ParamError};
@@ -18,6 +18,8 @@ family! {
         |params, setup| AnyMarker::Tickets(ticket::TicketMarker::new(params, setup));
     Tsw3cm(tsw3cm::Tsw3cmParams), [tsw2cm::ENTRY, tsw3cm::ENTRY],
         |params, setup| AnyMarker::Tsw3cm(tsw3cm::Tsw3cm::new(params, setup));
+    Value(value::ValueParams), [value::ENTRY],
+        |params, setup| AnyMarker::Value(value::ValueMarker::new(params, setup));
 }
 
 /// Any marker.
@@ -27,6 +29,8 @@ pub enum AnyMarker {
     Tickets(ticket::TicketMarker),
     /// Marks colours.
     Tsw3cm(tsw3cm::Tsw3cm),
+    /// Marks values.
+    Value(value::ValueMarker),
 }
 
 impl AnyMarker {
@@ -34,6 +38,7 @@ impl AnyMarker {
         match self {
             Self::Tickets(marker) => marker,
             Self::Tsw3cm(marker) => marker,
+            Self::Value(marker) => marker,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on ACKs at a sink | Zhang et al. 2002 |
 //! | [`ticket_policer`] | limits tickets written to those issued | the same, sections II-G and III-J |
 //! | [`currency_exchange`] | trades tickets of one currency for those of the next router | the same, sections II-D to II-G |
+//! | [`value`] | the value of a packet, from a throughput-value function ([`tvf`]) | Nádas, Turányi, Rácz 2016 |
 //! | [`tsw2cm`] | green within a rate, red beyond | Clark, Fang 1998 |
 //! | [`tsw3cm`] | green, yellow and red by two rates | RFC 2859 |
 //!
@@ -20,6 +21,8 @@ pub mod ticket;
 pub mod ticket_policer;
 pub mod tsw2cm;
 pub mod tsw3cm;
+pub mod tvf;
+pub mod value;
 
 pub use any::{AnyMarker, MARKERS, MarkerParams};
 pub use marker::{Marker, MarkerSetup};

@@ -7,6 +7,7 @@ use core::fmt::Debug;
 use super::{
     BufferSize, EntryArgs, Inside, Kind, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value,
 };
+use crate::mark::tvf::Tvf;
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// A type that a parameter can have.
@@ -56,6 +57,7 @@ settings! {
     Number: f64;
     Count: u64;
     Switch: bool;
+    Tvf: Tvf;
 }
 
 /// Larger counts saturate: a parameter with an upper bound refuses them.

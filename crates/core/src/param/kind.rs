@@ -8,6 +8,7 @@ use core::fmt;
 
 use super::{Inside, Param};
 use crate::limit::{BufferSize, Threshold};
+use crate::mark::tvf::Tvf;
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time, UnitError};
 
 /// The kind of a parameter's values, which determines how they are written.
@@ -35,6 +36,8 @@ pub enum Kind {
     Number,
     /// A whole number, not negative.
     Count,
+    /// A throughput-value function: `"1Mbit 1e9, 10Mbit 1e7"`.
+    Tvf,
     /// `true` or `false`.
     Switch,
     /// One of these words.
@@ -146,6 +149,7 @@ impl Kind {
             Self::Ratio => "share",
             Self::Number => "number",
             Self::Count => "whole number",
+            Self::Tvf => "rates and values",
             Self::Switch => "true or false",
             Self::Choice(words) => return words.join(", "),
             Self::Discipline(_) => "name of a discipline",
@@ -167,6 +171,7 @@ impl Kind {
             Self::Ratio => "0.01",
             Self::Number => "2.5",
             Self::Count => "10",
+            Self::Tvf => "\"1Mbit 1e9, 10Mbit 1e7\"",
             Self::Switch | Self::SwitchOrTexts => "true",
             Self::Choice(words) => return format!("\"{}\"", words.first().unwrap_or(&"name")),
             Self::Text | Self::Any | Self::Discipline(_) => "\"name\"",
@@ -224,6 +229,8 @@ pub enum Value {
     Number(f64),
     /// A whole number, 0 or more.
     Count(u64),
+    /// A throughput-value function.
+    Tvf(Tvf),
     /// On or off.
     Switch(bool),
     /// A word of [`Kind::Choice`], or a name of [`Kind::Discipline`].
@@ -294,6 +301,7 @@ impl Kind {
             Self::Time => Value::Time(text.parse()?),
             Self::Rate => Value::Rate(text.parse()?),
             Self::Ratio => Value::Ratio(text.parse()?),
+            Self::Tvf => Value::Tvf(text.parse()?),
             Self::Number => text
                 .parse()
                 .ok()

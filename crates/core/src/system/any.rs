@@ -10,11 +10,11 @@ use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::discipline::Discipline;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, hfsc, htb, isolate,
-    packs, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo,
+    packs, ppv, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo,
 };
 use crate::aqm::{
-    ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_drop, red, rio, sffc,
-    sred, tail, tred,
+    ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, pvpie, random_drop, red,
+    rio, sffc, sred, tail, tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -93,6 +93,8 @@ family! {
         |params, link| codel::Codel::new(params.limit, &params.control, link.link_rate, link.stream());
     Pie(pie::PieParams), [pie::ENTRY],
         |params, link| pie::Pie::new(params.limit, &params.control, link.link_rate, link.stream());
+    PvPie(pvpie::PvPieParams), [pvpie::ENTRY],
+        |params, link| pvpie::PvPie::new(params, link.link_rate, link.stream());
     Cobalt(cobalt::CobaltParams), [cobalt::ENTRY],
         |params, link| cobalt::Cobalt::new(params.limit, &params.control, link.link_rate, link.stream());
 }
@@ -128,6 +130,8 @@ family! {
         |params, link| Box::new(packs::Packs::new(params, link.link_rate, link.smallest_weight()));
     Rifo(rifo::RifoParams), [rifo::ENTRY],
         |params, link| Box::new(rifo::Rifo::new(params, link.link_rate, link.smallest_weight()));
+    Ppv(ppv::PpvParams), [ppv::ENTRY],
+        |params, link| Box::new(ppv::Ppv::new(params, link.link_rate, link.stream()));
     Cebinae(cebinae::CebinaeParams), [cebinae::ENTRY],
         |params, link| Box::new(cebinae::Cebinae::new(params, link.link_rate, link.stream()));
     Sfq(sfq::SfqParams), [sfq::ENTRY],

@@ -18,6 +18,7 @@ use super::ramp::FlowShare;
 use super::sffc_fronted::SffcFrontedParams;
 use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{NBQ, Sffc, SffcParams, Trust};
+use crate::aqm::value_edge::ValueEdgeParams;
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
@@ -214,6 +215,18 @@ impl DisciplineParams {
             PolicyParams::Csfq(params) => Some((params.role, params.egress)),
             PolicyParams::Hcsfq(params) => Some((params.role, params.egress)),
             _ => None,
+        }
+    }
+
+    /// The kind of label that it writes and reads, which packets it labels, and whether they leave without: for queues
+    /// with a role.
+    #[must_use]
+    pub fn label_role(&self) -> Option<(LabelKind, RouterRole, bool)> {
+        let value = |edge: &ValueEdgeParams| Some((LabelKind::Value, edge.role, edge.egress));
+        match (self.dividing(), self.policy()) {
+            (DisciplineKind::Ppv(params), _) => value(&params.edge),
+            (_, Some(PolicyParams::PvPie(params))) => value(&params.edge),
+            _ => self.rate_labels().map(|(role, egress)| (LabelKind::Rate, role, egress)),
         }
     }
 

@@ -20,6 +20,7 @@
 //! | [`htb`] | a hierarchy of token buckets, from which classes borrow | Devera 2002 |
 //! | [`isolate`] | presents hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`packs`] | strict-priority queues that admit and sort by quantiles of ranks | Gran Alcoz et al. 2025 |
+//! | [`ppv`] | a FIFO that drops the packet of least value | Nádas, Turányi, Rácz 2016 |
 //! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //! | [`rank_queues`] | FIFO queues in strict priority for packets with ranks, the common part of `aifo`, `packs`, `rifo`, `sp_pifo` | – |
@@ -57,6 +58,7 @@ pub mod htb;
 pub mod isolate;
 mod link_queue;
 pub mod packs;
+pub mod ppv;
 pub mod prio;
 pub mod ramp;
 pub mod rank_queues;

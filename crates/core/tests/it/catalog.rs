@@ -88,7 +88,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "spare") => "printed",
         (_, "divisor") => "all",
         (_, "recount") => "true",
-        (_, "wait" | "gap" | "full") | ("fq_codel" | "cobalt" | "cake", "ecn") => "false",
+        (_, "wait" | "gap" | "full") | ("fq_codel" | "cobalt" | "cake" | "ppv" | "pvpie", "ecn") => "false",
         (_, "mean_pktsize") => "333B",
         ("ramp", "target") => "7kB",
         ("ramp", "l") => "0.51",
@@ -172,7 +172,8 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         // Next to one, the parameters of the papers' estimate are refused.
         ("csfq" | "mcsfq" | "hcsfq", "target_delay") => "0s",
         ("csfq" | "mcsfq" | "hcsfq", "credit") => "3s",
-        ("csfq" | "mcsfq" | "hcsfq", "k") => "11ms",
+        ("csfq" | "mcsfq" | "hcsfq" | "ppv" | "pvpie" | "value", "k") => "11ms",
+        (_, "tvf") => "2Mbit 1e9, 8Mbit 1e7",
         ("csfq" | "mcsfq" | "hcsfq", "k_alpha") => "22ms",
         ("csfq" | "mcsfq" | "hcsfq", "k_c") => "33ms",
         (_, "role") => "core",
@@ -259,6 +260,7 @@ fn printed(value: Value, optional: bool) -> String {
         Value::Ratio(value) => format!("{value:?}"),
         Value::Number(value) => format!("{value:?}"),
         Value::Count(value) => format!("{value:?}"),
+        Value::Tvf(value) => format!("{value:?}"),
         Value::Switch(value) => format!("{value:?}"),
         Value::Choice(word) => {
             word.split('_').map(|part| part[..1].to_uppercase() + &part[1..]).collect::<String>()
@@ -334,6 +336,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => entry != "ramp",
         ("tred", "min_th" | "max_th" | "w_q") => true,
+        ("ppv", "target") | (_, "tvf") => true,
         ("fq_codel" | "fq_pie", "memory_limit" | "flows")
         | ("afq", "bpr")
         | ("cake", "bandwidth" | "overhead" | "quantum") => true,

@@ -63,8 +63,8 @@ fn a_million_labels_are_those_of_the_core_bit_for_bit() {
     println!("{} labels were written and read alike", items.len());
 }
 
-const KINDS: [(LabelKind, u32); 3] =
-    [(LabelKind::Tickets, 1), (LabelKind::AckTickets, 2), (LabelKind::Rate, 3)];
+const KINDS: [(LabelKind, u32); 4] =
+    [(LabelKind::Tickets, 1), (LabelKind::AckTickets, 2), (LabelKind::Rate, 3), (LabelKind::Value, 4)];
 
 /// Frames with and without room, with and without tags, and cut at each length.
 fn frames() -> Vec<Vec<u8>> {

@@ -126,7 +126,9 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Op
     for (kind, exchange) in link.state.exchanges() {
         let (key, tickets) = match kind {
             LabelKind::AckTickets => (format!("{back}.ack_tickets"), other.ack_tickets),
-            LabelKind::Tickets | LabelKind::Rate => (format!("{way}.tickets"), own.tickets),
+            LabelKind::Tickets | LabelKind::Rate | LabelKind::Value => {
+                (format!("{way}.tickets"), own.tickets)
+            }
         };
         // Otherwise acknowledgements set the rate, and it is not in the configuration.
         if tickets.is_some() {

@@ -63,6 +63,7 @@ const fn name_of(kind: LabelKind) -> &'static str {
         LabelKind::Tickets => "tickets",
         LabelKind::AckTickets => "ack_tickets",
         LabelKind::Rate => "rate",
+        LabelKind::Value => "value",
     }
 }
 

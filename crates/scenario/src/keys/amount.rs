@@ -21,6 +21,7 @@ pub(crate) fn toml(value: Value) -> String {
         Value::Ratio(value) => format!("{:?}", value.get()),
         Value::Number(value) => format!("{value:?}"),
         Value::Count(value) => value.to_string(),
+        Value::Tvf(value) => quoted(&value.to_string()),
         Value::Switch(value) => value.to_string(),
         Value::Choice(value) => quoted(value),
     }

@@ -1,0 +1,275 @@
+//! PVPIE: PIE decides how much is to be dropped, and the values of packets which.
+//!
+//! Laki, Gombos, Nádas, Turányi, "Take your own share of the PIE", ANRW 2017, after the published sources: the
+//! paper's text was not at hand. With p the probability of [`pie`], the congestion threshold value (CTV) is
+//! the p-quantile of the values that arrived lately, by bytes. An arrival of a lower value is dropped.
+//!
+//! Readings:
+//! - The CTV follows with each update of p. Arrivals count in two halves of `window`, of which the older one
+//!   is complete: the quantile is one of a half to all of it.
+//! - Values are counted in 1,024 bins of 1.6 to 3.1 %, and evenly within a bin.
+//! - The exceptions of PIE hold: no drop within `max_burst`, or while the queue is short.
+//! - ECN-capable packets below the CTV are marked, but dropped if their value is below three quarters of it. A sender
+//!   of [FAIR](crate::mark::tvf::Tvf::FAIR) value that ignores marks thus keeps 4/3 of its share.
+//!
+//! Cost: O(1) per packet, 1,024 additions per update; 16 kB per queue, no state per flow in the core. Parameters:
+//! [`ENTRY`].
+
+use alloc::boxed::Box;
+
+use super::per_queue::Control as _;
+use super::pie::{PieControl, PieState};
+use super::value_edge::{ValueEdge, ValueEdgeParams};
+use super::{Admission, BufferPolicy};
+use crate::flow_setting::{FlowSetting, Heeds};
+use crate::label::Label;
+use crate::limit::{BufferSize, Limit, LinkLimit};
+use crate::packet::{FlowId, LabelKind, Packet};
+use crate::param::{Entry, EntryArgs, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
+use crate::params;
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Bytes, Rate, Ratio, Span, Time};
+
+/// PVPIE in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "pvpie",
+    role: Role::Policy,
+    summary: "Per packet value with PIE: drops arrivals whose value is below a threshold that keeps the delay near a target.",
+    reference: "Laki, Gombos, Nádas, Turányi 2017",
+    cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
+    params: PvPieParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Guarantee],
+        writes: Some(LabelKind::Value),
+        reads: Some(LabelKind::Value),
+        inside: Inside::Queue,
+        shares: Shares::Approximate,
+        ..Traits::NONE
+    },
+};
+
+params! {
+    /// Parameters of [`PvPie`].
+    pub struct PvPieParams {
+        limit: Option<BufferSize> = LIMIT,
+        /// Queueing delay that is aimed at.
+        target: Span = Param::of("20ms", "published program").symbol("QDELAY_REF"),
+        /// Period of the controller.
+        tupdate: Span = Param::of("32ms", "published program").symbol("T_UPDATE"),
+        /// Change of the dropped share in a period, for each second of delay above `target`, in Hz.
+        alpha: f64 = Param::of("0.125", "RFC 8033 section 4.2").symbol("alpha"),
+        /// Change of the dropped share, for each second by which the delay has grown since the period before, in Hz.
+        beta: f64 = Param::of("1.25", "RFC 8033 section 4.2").symbol("beta"),
+        /// How long a burst after a time without congestion passes undropped.
+        max_burst: Span = Param::of("100ms", "published program").symbol("MAX_BURST"),
+        /// Time over which values that arrive are counted.
+        window: Span = Param::of("1s", "published program"),
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool = Param::of("true", "chosen: as the published program of PPV"),
+        /// Values of packets.
+        ..edge: ValueEdgeParams,
+    }
+    check: Self::check
+}
+
+impl PvPieParams {
+    fn check(&self, _args: &EntryArgs<'_>) -> Result<(), ParamError> {
+        for (key, span) in [("target", self.target), ("tupdate", self.tupdate), ("window", self.window)] {
+            require(span > Span::ZERO, key, "it must be above zero; write for example \"20ms\"")?;
+        }
+        require(self.alpha >= 0.0, "alpha", "a gain must not be negative")?;
+        require(self.beta >= 0.0, "beta", "a gain must not be negative")
+    }
+
+    fn control(&self) -> PieControl {
+        PieControl {
+            target: self.target,
+            tupdate: self.tupdate,
+            alpha: self.alpha,
+            beta: self.beta,
+            max_burst: self.max_burst,
+            mean_pktsize: Bytes::new(1_500),
+            derandomize: false,
+            ecn: false,
+            mark_ecnth: Ratio::ZERO,
+        }
+    }
+}
+
+/// Codes of a label in a bin: five bits of mantissa remain.
+const BIN: u32 = 1 << 7;
+const BINS: usize = 1 << (Label::BITS - 7);
+/// The part of the CTV below which ECN-capable packets are dropped. Chosen: as in CSFQ with `l4s`, whose labels at 4/3
+/// of the share start to be dropped.
+const OVERLOAD: f64 = 0.75;
+
+/// The bytes that arrived lately, by value.
+#[derive(Clone, Debug)]
+struct Values {
+    half: Span,
+    /// The end of the half that is being counted.
+    until: Time,
+    /// This half and the one before.
+    bytes: Box<[[u64; 2]; BINS]>,
+    total: [u64; 2],
+}
+
+impl Values {
+    fn new(window: Span) -> Self {
+        let half = Span::from_nanos((window.as_nanos() / 2).max(1));
+        Self { half, until: Time::ZERO + half, bytes: Box::new([[0; 2]; BINS]), total: [0; 2] }
+    }
+
+    #[inline]
+    fn add(&mut self, now: Time, label: Label, size: Bytes) {
+        if now >= self.until {
+            self.turn(now);
+        }
+        self.bytes[(label.code() / BIN) as usize][0] += size.get();
+        self.total[0] += size.get();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, now: Time) {
+        let is_recent = now < self.until + self.half;
+        let next = |[this, _]: [u64; 2]| [0, if is_recent { this } else { 0 }];
+        self.bytes.iter_mut().for_each(|bin| *bin = next(*bin));
+        self.total = next(self.total);
+        self.until = now + self.half;
+    }
+
+    /// The code of the value below which the part `p` of the bytes arrived.
+    fn quantile(&self, p: f64) -> u32 {
+        let mut left = p * self.total.iter().sum::<u64>() as f64;
+        for (bin, bytes) in (0..).zip(self.bytes.iter()) {
+            let bytes = bytes.iter().sum::<u64>() as f64;
+            if left <= bytes {
+                let part = if bytes > 0.0 { left / bytes } else { 0.0 };
+                return bin * BIN + (part * f64::from(BIN)) as u32;
+            }
+            left -= bytes;
+        }
+        BINS as u32 * BIN
+    }
+}
+
+/// The state of a PVPIE queue.
+#[derive(Clone, Debug)]
+pub struct PvPie {
+    limit: LinkLimit,
+    control: PieControl,
+    state: PieState,
+    ecn: bool,
+    edge: ValueEdge,
+    arrived: Values,
+    /// The code of the congestion threshold value, and the time of its next update.
+    ctv: u32,
+    due: Time,
+}
+
+impl PvPie {
+    /// PVPIE for a link of `link_rate`. The stream draws the values of flows that enter here.
+    #[must_use]
+    pub fn new(params: &PvPieParams, link_rate: Rate, random: Stream) -> Self {
+        Self {
+            limit: LinkLimit::new(params.limit, link_rate),
+            control: params.control(),
+            state: PieState::default(),
+            ecn: params.ecn,
+            edge: ValueEdge::new(&params.edge, random),
+            arrived: Values::new(params.window),
+            ctv: 0,
+            due: Time::ZERO,
+        }
+    }
+
+    /// Whether `label` is so far below the CTV that a mark is not enough.
+    fn is_overload(&self, label: Label) -> bool {
+        label.value() < OVERLOAD * Label::from_code(self.ctv.min((1 << Label::BITS) - 1)).value()
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for PvPie {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        let Some(label) = self.edge.label(now, packet) else {
+            return Admission::Drop(DropReason::Policy);
+        };
+        self.arrived.add(now, label, packet.size());
+        self.state.arrive(&self.control, now, backlog);
+        if now >= self.due {
+            self.due = now + self.control.tupdate;
+            self.ctv = self.arrived.quantile(self.state.drop_prob());
+        }
+        if !self.limit.get().admits(packet, backlog) {
+            return Admission::Drop(DropReason::Overflow);
+        }
+        if label.code() >= self.ctv || self.state.is_spared(&self.control, backlog.bytes) {
+            return Admission::Accept;
+        }
+        if self.ecn && packet.ecn().is_capable() && !self.is_overload(label) {
+            return Admission::Mark;
+        }
+        Admission::Drop(DropReason::Early)
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now)?;
+        let is_last = scheduler.backlog().is_empty();
+        self.control.departed(&mut self.state, now, queued.sojourn(now), is_last);
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", self.state.drop_prob());
+        show("ctv", Label::from_code(self.ctv.min((1 << Label::BITS) - 1)).value());
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+    }
+
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.edge.set_flow(flow, setting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_is_the_quantile_of_the_values_that_came_lately() {
+        let mut values = Values::new(Span::from_secs(1));
+        assert_eq!(values.quantile(0.5), 0, "nothing has arrived");
+        let label = |n: u64| Label::new(1e6 * n as f64);
+        for n in 1..=100 {
+            values.add(Time::from_millis(n), label(n), Bytes::new(1_000));
+        }
+        for p in [0.1, 0.5, 0.9] {
+            let (found, exact) = (Label::from_code(values.quantile(p)).value(), 1e8 * p);
+            assert!((found / exact - 1.0).abs() < 0.04, "{p}: {found} against {exact}");
+        }
+        assert_eq!(values.quantile(0.0), 0, "none of the bytes is dropped");
+        // The half before still counts, with a whole half of silence it does not.
+        values.add(Time::from_millis(700), label(1), Bytes::new(1));
+        assert!(values.total == [1, 100_000]);
+        values.add(Time::from_millis(1_800), label(1), Bytes::new(1));
+        assert_eq!(values.total, [1, 0]);
+    }
+}
