@@ -33,7 +33,7 @@ use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::schedule::End;
-use crate::units::{Bytes, Ratio, Span, Time};
+use crate::units::{Bytes, Ratio, Span, Time, larger};
 
 /// PIE in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -174,6 +174,11 @@ impl PieState {
         self.burst_allowance > Span::ZERO
             || (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
             || queued.get() <= 2 * control.mean_pktsize.get()
+    }
+
+    /// Raises the probability of a drop to at least `p`.
+    pub(super) fn raise(&mut self, p: f64) {
+        self.drop_prob = larger(self.drop_prob, p);
     }
 
     /// The probability of a drop.

@@ -8,6 +8,8 @@
 //! - The CTV follows with each update of p. Arrivals count in two halves of `window`, of which the older one
 //!   is complete: the quantile is one of a half to all of it.
 //! - Values are counted in 1,024 bins of 1.6 to 3.1 %, and evenly within a bin.
+//! - PIE takes seconds to follow a flood. A full buffer, which would hit all flows, raises p at once to the excess of
+//!   arrivals over departures within `window`.
 //! - The exceptions of PIE hold: no drop within `max_burst`, or while the queue is short.
 //! - ECN-capable packets below the CTV are marked, but dropped if their value is below three quarters of it. A sender
 //!   of [FAIR](crate::mark::tvf::Tvf::FAIR) value that ignores marks thus keeps 4/3 of its share.
@@ -114,12 +116,14 @@ struct Values {
     /// This half and the one before.
     bytes: Box<[[u64; 2]; BINS]>,
     total: [u64; 2],
+    /// The bytes that left meanwhile.
+    left: [u64; 2],
 }
 
 impl Values {
     fn new(window: Span) -> Self {
         let half = Span::from_nanos((window.as_nanos() / 2).max(1));
-        Self { half, until: Time::ZERO + half, bytes: Box::new([[0; 2]; BINS]), total: [0; 2] }
+        Self { half, until: Time::ZERO + half, bytes: Box::new([[0; 2]; BINS]), total: [0; 2], left: [0; 2] }
     }
 
     #[inline]
@@ -137,8 +141,14 @@ impl Values {
         let is_recent = now < self.until + self.half;
         let next = |[this, _]: [u64; 2]| [0, if is_recent { this } else { 0 }];
         self.bytes.iter_mut().for_each(|bin| *bin = next(*bin));
-        self.total = next(self.total);
+        (self.total, self.left) = (next(self.total), next(self.left));
         self.until = now + self.half;
+    }
+
+    /// The part of what arrived that did not leave.
+    fn excess(&self) -> f64 {
+        let [arrived, left] = [self.total, self.left].map(|bytes| bytes.iter().sum::<u64>() as f64);
+        if arrived > 0.0 { 1.0 - left / arrived } else { 0.0 }
     }
 
     /// The code of the value below which the part `p` of the bytes arrived.
@@ -199,11 +209,15 @@ impl<P: Packet> BufferPolicy<P> for PvPie {
         };
         self.arrived.add(now, label, packet.size());
         self.state.arrive(&self.control, now, backlog);
-        if now >= self.due {
+        let fits = self.limit.get().admits(packet, backlog);
+        if !fits {
+            self.state.raise(self.arrived.excess());
+        }
+        if now >= self.due || !fits && label.code() >= self.ctv {
             self.due = now + self.control.tupdate;
             self.ctv = self.arrived.quantile(self.state.drop_prob());
         }
-        if !self.limit.get().admits(packet, backlog) {
+        if !fits {
             return Admission::Drop(DropReason::Overflow);
         }
         if label.code() >= self.ctv || self.state.is_spared(&self.control, backlog.bytes) {
@@ -222,6 +236,7 @@ impl<P: Packet> BufferPolicy<P> for PvPie {
         _sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
         let queued = scheduler.pop(now)?;
+        self.arrived.left[0] += queued.packet.size().get();
         let is_last = scheduler.backlog().is_empty();
         self.control.departed(&mut self.state, now, queued.sojourn(now), is_last);
         Some(queued)
