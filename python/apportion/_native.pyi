@@ -162,9 +162,9 @@ class Packet:
     @property
     def ecn(self) -> bool:
         """Whether the packet is ECN-capable."""
-    def label(self, kind: Literal["rate", "tickets", "ack_tickets"]) -> float | None:
+    def label(self, kind: Literal["rate", "tickets", "ack_tickets", "value"]) -> float | None:
         """Label of the packet: the rate of its flow in bit/s for a weight of 1, or tickets; None without one."""
-    def set_label(self, kind: Literal["rate", "tickets", "ack_tickets"], value: float | None) -> None:
+    def set_label(self, kind: Literal["rate", "tickets", "ack_tickets", "value"], value: float | None) -> None:
         """Write a label, rounded to the header's 17 bits, in place of any other; None removes it."""
     def mark(self) -> bool:
         """Mark the packet "congestion experienced"; returns False, without effect, if it is not ECN-capable."""

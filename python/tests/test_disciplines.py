@@ -407,7 +407,7 @@ def test_an_edge_in_python_serves_a_core_of_the_library() -> None:
 
 @pytest.mark.parametrize(
     ("call", "error"),
-    [(("colour", 1.0), "kinds are tickets, ack_tickets, rate"), (("rate", -1.0), "finite number"), (("rate", float("nan")), "finite number")],
+    [(("colour", 1.0), "kinds are tickets, ack_tickets, rate, value"), (("rate", -1.0), "finite number"), (("rate", float("nan")), "finite number")],
 )
 def test_a_label_without_sense_is_refused(call: Any, error: str) -> None:
     class Wrong(PlainFifo):

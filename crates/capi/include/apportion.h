@@ -91,6 +91,8 @@ typedef enum apportion_label_kind {
     APPORTION_LABEL_KIND_ACK_TICKETS = 2,
     // The rate of the flow in bits per second, for a weight of 1.
     APPORTION_LABEL_KIND_RATE = 3,
+    // The value of the packet.
+    APPORTION_LABEL_KIND_VALUE = 4,
 } apportion_label_kind;
 
 // A queue discipline for one link.

@@ -159,11 +159,13 @@ impl Checked {
         if size == 0 || size > MAX_SIZE {
             return Err(Status::ErrorSize);
         }
-        // The ECN codepoint, the protocol, the colour and the kind of label are each below 4 ...
-        let are_low = u32::from_ne_bytes([ecn, protocol, colour, label_kind]) & 0xfcfc_fcfc == 0;
+        // The ECN codepoint, the protocol and the colour are each below 4, the kind of label below 8 ...
+        let are_low = u32::from_ne_bytes([ecn, protocol, colour, label_kind >> 1]) & 0xfcfc_fcfc == 0;
         let has_label = label_kind != LabelKind::None as u8;
-        // ... and the protocol is below 3.
-        if !are_low || protocol > Protocol::Control as u8 || has_label && label >> Label::BITS != 0 {
+        // ... and the protocol is below 3, the kind below 5.
+        let are_codes =
+            are_low && protocol <= Protocol::Control as u8 && label_kind <= LabelKind::Value as u8;
+        if !are_codes || has_label && label >> Label::BITS != 0 {
             return Err(Status::ErrorCode);
         }
         // SAFETY: the layouts are the same, as asserted above, and the only value of a `Packet` that is
@@ -282,7 +284,7 @@ mod tests {
                 (Packet { ecn: code, ..plain }, 4),
                 (Packet { protocol: code, ..plain }, 3),
                 (Packet { colour: code, ..plain }, 4),
-                (Packet { label_kind: code, label: 5, ..plain }, 4),
+                (Packet { label_kind: code, label: 5, ..plain }, 5),
             ] {
                 let expected = if code < codes { Ok(packet) } else { Err(Status::ErrorCode) };
                 assert_eq!(taken(packet), expected);
