@@ -39,12 +39,11 @@ pub(crate) fn check_tickets(
         }
         let key = if flow.tickets.is_some() { "tickets" } else { "ack_tickets" };
         let (place, path) = written(root, flow);
+        let (what, queues) = what_is_written(kind);
         let message = format!(
-            "the queue of link `{}` writes {} on packets, and a packet carries one label: its \
-             tickets would be lost; give the link another queue than {}, or leave `{key}` out",
+            "the queue of link `{}` writes {what} on packets, and a packet carries one label: its \
+             tickets would be lost; give the link another queue than {queues}, or leave `{key}` out",
             links[id.index()].name,
-            if kind == LabelKind::Value { "values" } else { "the rate of flows" },
-            if kind == LabelKind::Value { "ppv" } else { "csfq" },
         );
         problems.add(place, join(&path, key), message);
     }
@@ -97,6 +96,15 @@ pub(crate) fn check_roles(
         if replaced.is_some() {
             check(replaced, &routers);
         }
+    }
+}
+
+/// What a queue writes on packets, and the queues that do so.
+pub(crate) const fn what_is_written(kind: LabelKind) -> (&'static str, &'static str) {
+    match kind {
+        LabelKind::Value => ("values", "ppv and pvpie"),
+        LabelKind::Rate => ("the rate of flows", "csfq"),
+        LabelKind::Tickets | LabelKind::AckTickets => ("tickets", "tred"),
     }
 }
 

@@ -15,7 +15,7 @@ const KINDS: [LabelKind; 3] = [LabelKind::Tickets, LabelKind::AckTickets, LabelK
 /// The largest code.
 const MAX: u32 = (1 << 17) - 1;
 /// The codepoints that mark labels.
-const MARKERS: [u8; 6] = [11, 15, 19, 23, 27, 31];
+const MARKERS: [u8; 8] = [11, 15, 19, 23, 27, 31, 35, 39];
 
 fn parsed(bytes: &[u8]) -> Parsed {
     parse(bytes).unwrap()

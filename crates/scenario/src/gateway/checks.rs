@@ -12,6 +12,7 @@ use super::rules::Placed as PlacedRule;
 use super::{Direction, RuleConfig, config};
 use crate::admission::listed;
 use crate::keys::Fields;
+use crate::labels::what_is_written;
 use crate::plans;
 use crate::problem::Problems;
 use crate::text::{Item, join};
@@ -190,7 +191,7 @@ pub(super) fn labels(
     let treatments = directions.map(|placed| &placed.config.labels);
     for placed in directions {
         let issuing: Vec<_> = rules.iter().filter_map(|rule| issues(rule, placed.direction)).collect();
-        tickets_under_rates(placed, &issuing, problems);
+        tickets_under_labels(placed, &issuing, problems);
         own_tickets(placed, treatments.iter().all(|labels| labels.reads.is_any() && labels.writes), problems);
         let followed = rules
             .iter()
@@ -271,22 +272,23 @@ fn acknowledgements(
     true
 }
 
-/// A packet carries one label: if the queue writes rates, there is no room for tickets.
-fn tickets_under_rates(
+/// A packet carries one label: if the queue writes rates or values, there is no room for tickets.
+fn tickets_under_labels(
     placed: &PlacedDirection<'_>,
     issuing: &[(&Fields<'_>, &'static str)],
     problems: &mut Problems,
 ) {
-    if placed.config.queue.params.label_written() != Some(LabelKind::Rate) {
+    let Some(kind @ (LabelKind::Rate | LabelKind::Value)) = placed.config.queue.params.label_written() else {
         return;
-    }
+    };
+    let (what, queues) = what_is_written(kind);
     let name = placed.direction.name();
     let issued = [("tickets", placed.config.tickets), ("ack_tickets", placed.config.ack_tickets)];
     let own = issued.iter().filter(|(_, tickets)| tickets.is_some()).map(|(key, _)| (&placed.fields, *key));
     for (fields, key) in own.chain(issuing.iter().copied()) {
         let message = format!(
-            "the queue of `{name}` writes the rate of flows on packets, and a packet carries one label: its \
-             tickets would be lost; give the direction another queue than csfq, or leave `{key}` out"
+            "the queue of `{name}` writes {what} on packets, and a packet carries one label: its \
+             tickets would be lost; give the direction another queue than {queues}, or leave `{key}` out"
         );
         fields.refuse(key, message, problems);
     }
@@ -334,10 +336,10 @@ fn sources_and_uses(placed: &PlacedDirection<'_>, [issued, followed]: [bool; 2],
     }
 }
 
-/// Refuses a role of a queue with rate labels that contradicts the key `labels`.
+/// Refuses a role of a queue with labels that contradicts the key `labels`.
 fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
     let labels = &placed.config.labels;
-    let Some((role, egress)) = placed.config.queue.params.rate_labels() else { return };
+    let Some((_, role, egress)) = placed.config.queue.params.label_role() else { return };
     if role == RouterRole::Core && !labels.reads.is_any() {
         let message = "with role = \"core\" the queue drops packets without a label, and no label is \
                        trusted; write labels = { reads = true }, or role = \"any\"";

@@ -23,6 +23,7 @@ pub(crate) enum FlowKey {
     Target,
     Rtt,
     Colours,
+    Values,
 }
 
 /// The parameters of a flow, or of flows that match a rule.
@@ -37,8 +38,8 @@ pub(crate) struct Given<'a> {
 
 impl FlowKey {
     /// All keys, in the order in which they are named.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Weight, Self::Guarantee, Self::Class, Self::Target, Self::Rtt, Self::Colours];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Weight, Self::Guarantee, Self::Class, Self::Target, Self::Rtt, Self::Colours, Self::Values];
 
     /// The property of queues that use it.
     const fn does(self) -> &'static str {
@@ -49,6 +50,7 @@ impl FlowKey {
             Self::Target => "has a queue for each real-rate flow, as \"ramp\" does",
             Self::Rtt => "shares buffer space by round-trip times, as \"lqd\" does with thresholds = \"rtt\"",
             Self::Colours => "goes by colours, as \"rio\" does",
+            Self::Values => "goes by values, as \"ppv\" does",
         }
     }
 
@@ -61,6 +63,7 @@ impl FlowKey {
             Self::Target => queue.may_heed(Heeds::Target),
             Self::Rtt => queue.may_heed(Heeds::Rtt),
             Self::Colours => queue.is_custom() || queue.goes_by(GoesBy::Colours),
+            Self::Values => queue.is_custom() || queue.label_required() == Some(LabelKind::Value),
         }
     }
 
@@ -77,6 +80,7 @@ impl FlowKey {
             // The bucket of a guarantee is as deep as a round trip.
             Self::Rtt => (given.rtt.is_some() && given.guarantee == Rate::ZERO, "rtt"),
             Self::Colours => (matches!(given.mark, Some(MarkerParams::Tsw3cm(_))), "mark"),
+            Self::Values => (matches!(given.mark, Some(MarkerParams::Value(_))), "mark"),
         };
         is_given.then_some(name)
     }

@@ -39,8 +39,10 @@ fn tickets_need_labels_and_labels_need_a_use() {
         // One label on a packet.
         ("queue = \"csfq\"\nlabels.writes = true", issued, &["rule[1].tickets"]),
         ("queue = \"hcsfq\"\ntickets = 5\nlabels.writes = true", "", &["up.tickets"]),
+        ("queue = \"ppv\"\ntickets = 5\nlabels.writes = true", "", &["up.tickets"]),
         // Roles of queues.
         ("queue = { kind = \"csfq\", role = \"core\" }", "", &["up.queue"]),
+        ("queue = { kind = \"pvpie\", role = \"core\" }", "", &["up.queue"]),
         ("queue = { kind = \"csfq\", egress = true }\nlabels.writes = true", "", &["up.labels"]),
     ] {
         assert_eq!(paths(up, rest), expected, "{up} {rest}");

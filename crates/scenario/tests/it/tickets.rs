@@ -360,6 +360,8 @@ fn tickets_do_not_cross_a_queue_that_writes_another_label() {
         ),
         "{message}"
     );
+    let message = refused("queue = \"pvpie\"", "tickets = 1", "");
+    assert!(message.contains("writes values on packets"), "{message}");
     // Acknowledgements go the other way; a change counts as well.
     refused("back = { queue = \"csfq\" }", "ack_tickets = 1", "");
     let change = "[[change]]\nat = \"1s\"\nset = \"link.l1.queue\"\nto = \"csfq\"";

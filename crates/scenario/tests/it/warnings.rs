@@ -149,6 +149,9 @@ fn targets_rtts_and_colours_without_a_reader_are_named() {
         assert_eq!(warnings("40s", "red", &marked), [told("mark", "goes by colours, as \"rio\" does")]);
         assert_eq!(warnings("40s", "rio", &marked), [""; 0]);
     }
+    let valued = two(["", "mark = \"value\""]);
+    assert_eq!(warnings("40s", "csfq", &valued), [told("mark", "goes by values, as \"ppv\" does")]);
+    assert_eq!(warnings("40s", "pvpie", &valued), [""; 0]);
 }
 
 #[test]
