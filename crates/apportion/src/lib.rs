@@ -126,7 +126,7 @@ pub use cancel::{Cancel, Progress};
 pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
-pub use league::{League, LeagueError, LeagueResults, situations};
+pub use league::{League, LeagueError, LeagueResults, Pairs, PairsResults, services, situations};
 pub use packed_scenario::PackedScenario;
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};

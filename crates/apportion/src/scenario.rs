@@ -20,7 +20,7 @@ const UNNAMED: &str = "scenario";
 
 /// The maximum size of a scenario file, in bytes. Chosen: a hundred thousand flows with a table each take 10
 /// MB.
-const MAX_FILE: u64 = 16 << 20;
+pub(crate) const MAX_FILE: u64 = 16 << 20;
 
 /// A checked scenario: one point, or one for each combination of its swept values.
 ///

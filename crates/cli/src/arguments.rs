@@ -6,6 +6,7 @@ mod import;
 mod league;
 #[cfg(target_os = "linux")]
 mod on_linux;
+mod pairs;
 #[cfg(target_os = "linux")]
 mod shell;
 mod top;
@@ -14,6 +15,7 @@ pub use import::Import;
 pub use league::League;
 #[cfg(target_os = "linux")]
 pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
+pub use pairs::Pairs;
 #[cfg(target_os = "linux")]
 pub use shell::Shell;
 pub use top::Top;
@@ -99,6 +101,8 @@ pub enum Command {
     Reproduce(Reproduce),
     /// Compare disciplines in a set of scenarios, on one page
     League(League),
+    /// Run each service next to each other on one link, and compare what they get with their fair shares
+    Pairs(Pairs),
     /// Convert a configuration of LibreQoS, sqm-scripts, tc or containerlab to a scenario or a gateway
     Import(Import),
     /// List disciplines, markers, TCP profiles, sources, topologies, example scenarios and experiments

@@ -12,7 +12,7 @@ use crate::status::Status;
 
 pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
     if arguments.list {
-        output::print(&list())?;
+        output::print(&list(apportion::situations()))?;
         return Ok(Status::SUCCESS);
     }
     let disciplines = names("disciplines", &arguments.disciplines)?;
@@ -73,14 +73,13 @@ fn show(results: &LeagueResults, arguments: &arguments::League) -> anyhow::Resul
     Ok(())
 }
 
-/// Lists the situations with their titles and the descriptions in their files.
-fn list() -> String {
+/// Lists files with the descriptions at their tops.
+pub fn list(files: impl Iterator<Item = (&'static str, &'static str)>) -> String {
     let about = |text: &'static str| {
         let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
         lines.collect::<Vec<_>>().join(" ")
     };
-    let rows: Vec<Vec<String>> =
-        apportion::situations().map(|(name, text)| vec![name.to_owned(), about(text)]).collect();
+    let rows: Vec<Vec<String>> = files.map(|(name, text)| vec![name.to_owned(), about(text)]).collect();
     apportion::catalogue::table(&rows)
 }
 
@@ -88,7 +87,7 @@ fn list() -> String {
 ///
 /// # Errors
 /// The option was given and names nothing, which would otherwise mean all.
-fn names(option: &str, lists: &[String]) -> anyhow::Result<Vec<String>> {
+pub fn names(option: &str, lists: &[String]) -> anyhow::Result<Vec<String>> {
     let names: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
     anyhow::ensure!(lists.is_empty() || !names.is_empty(), "--{option} names none; leave it out for all");
     Ok(names)

@@ -22,6 +22,7 @@ mod interrupt;
 mod lab;
 mod league;
 mod output;
+mod pairs;
 #[cfg(target_os = "linux")]
 mod parity;
 mod plot;
@@ -95,6 +96,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         }
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, cluster),
         Command::League(arguments) => return league::league(&arguments),
+        Command::Pairs(arguments) => return pairs::pairs(&arguments),
         Command::Import(arguments) => return import::import(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {

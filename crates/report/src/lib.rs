@@ -26,6 +26,7 @@
 //! | [`flent`] | a run as a data file of Flent |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
 //! | [`mod@league`] | disciplines in situations: rows, text, a page, and figures and tables for papers |
+//! | [`pairs`] | pairs of services on one link: scores, rows, text, a page |
 //! | [`figure`], [`html`], [`latex`] | figures, and text for pages and papers: for other crates too |
 
 #![forbid(unsafe_code)]
@@ -52,6 +53,7 @@ pub mod league;
 pub mod link_use;
 pub mod metrics;
 mod page;
+pub mod pairs;
 mod panels;
 pub mod parity;
 pub mod phase_sensitivity;

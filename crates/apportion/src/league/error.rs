@@ -26,6 +26,14 @@ pub enum LeagueError {
         /// The reason.
         cause: String,
     },
+    /// A service of pairs is unknown, or is not a valid service.
+    #[error("service `{name}`: {cause}")]
+    Service {
+        /// The name as given.
+        name: String,
+        /// The reason.
+        cause: String,
+    },
     /// The scenario of a situation is invalid.
     #[error(transparent)]
     Scenario(#[from] Box<ScenarioError>),

@@ -19,10 +19,14 @@ use crate::warnings;
 mod discipline;
 mod error;
 mod obstacle;
+mod pairs;
+mod service;
 mod situation;
 
 use discipline::Discipline;
 pub use error::LeagueError;
+pub use pairs::{Pairs, PairsResults};
+pub use service::services;
 use situation::Situation;
 pub use situation::situations;
 
@@ -159,7 +163,7 @@ impl<'a> League<'a> {
     /// # Errors
     /// If a name is unknown, or a scenario is invalid.
     pub fn estimate(&self) -> Result<Estimate, LeagueError> {
-        Ok(self.size_of(&self.plan()?))
+        Ok(self.size_of(self.plan()?.runs()))
     }
 
     /// Returns the number of simulations, including perturbed copies.
@@ -180,8 +184,8 @@ impl<'a> League<'a> {
         Ok(self.plan()?.runs().cloned().collect())
     }
 
-    fn size_of(&self, plan: &Plan) -> Estimate {
-        let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
+    fn size_of<'b>(&self, runs: impl Iterator<Item = &'b Scenario>) -> Estimate {
+        let points = runs.flat_map(Scenario::points).map(|point| &point.scenario);
         let copies = if self.checks_phases() { 2 } else { 1 };
         size::estimate(points, self.seeds.saturating_mul(copies), self.jobs)
     }
@@ -211,20 +215,46 @@ impl<'a> League<'a> {
     /// ended. There is no new folder then.
     pub fn run(&self) -> Result<LeagueResults, LeagueError> {
         let plan = self.plan()?;
-        let estimate = self.size_of(&plan);
+        let estimate = self.size_of(plan.runs());
         if size::is_too_large(&estimate) && !self.force {
             return Err(LeagueError::TooLarge(estimate));
         }
         let folder = self.folder.as_deref().map(Folder::create).transpose()?;
-        let total = plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum();
+        let mut situations: Vec<league::Situation> =
+            plan.boards.iter().map(|board| board.played(&[])).collect();
+        let played = self.play(&plan.boards, |at, results| {
+            situations[at] = plan.boards[at].played(results.points());
+            match &folder {
+                Some(folder) => {
+                    plan.boards[at].write(&plan.disciplines, &results, &mut situations[at], folder)
+                }
+                None => Ok(()),
+            }
+        })?;
+        let league = league::League {
+            seeds: self.seeds,
+            disciplines: plan.disciplines.iter().map(Discipline::entrant).collect(),
+            situations,
+            command: self.command(),
+            commit: crate::provenance::COMMIT.to_owned(),
+            versions: crate::provenance::versions(false),
+        };
+        let folder = folder.map(|folder| publish(folder, &league, self.kit)).transpose()?;
+        Ok(LeagueResults { league, folder, played })
+    }
+
+    /// Runs the scenarios of boards, and passes the results of each to `each`, with the number of its board.
+    fn play(
+        &self,
+        boards: &[Board],
+        mut each: impl FnMut(usize, Results) -> Result<(), LeagueError>,
+    ) -> Result<Played, LeagueError> {
+        let scenarios =
+            || boards.iter().enumerate().filter_map(|(at, board)| Some((at, board.scenario.as_ref()?)));
+        let total = scenarios().map(|(_, scenario)| self.run_of(scenario).simulations().total()).sum();
         let mut before = Progress::none_of(total);
-        let (mut faults, mut cache_failure) = (Vec::new(), None);
-        let mut situations = Vec::new();
-        for board in &plan.boards {
-            let Some(scenario) = &board.scenario else {
-                situations.push(board.played(&[]));
-                continue;
-            };
+        let mut played = Played::default();
+        for (at, scenario) in scenarios() {
             let base = before;
             let report = |of: Progress| {
                 if let Some(report) = &self.progress {
@@ -240,26 +270,14 @@ impl<'a> League<'a> {
             }
             before.done += simulations;
             before.reused += results.reused() as usize;
-            faults.extend(
-                results.faults().into_iter().map(|fault| format!("{}: {fault}", board.situation.name)),
-            );
-            cache_failure = cache_failure.or_else(|| results.cache_failure().map(str::to_owned));
-            let mut situation = board.played(results.points());
-            if let Some(folder) = &folder {
-                board.write(&plan.disciplines, &results, &mut situation, folder)?;
-            }
-            situations.push(situation);
+            let name = &boards[at].situation.name;
+            played.faults.extend(results.faults().into_iter().map(|fault| format!("{name}: {fault}")));
+            played.cache_failure =
+                played.cache_failure.or_else(|| results.cache_failure().map(str::to_owned));
+            each(at, results)?;
         }
-        let league = league::League {
-            seeds: self.seeds,
-            disciplines: plan.disciplines.iter().map(Discipline::entrant).collect(),
-            situations,
-            command: self.command(),
-            commit: crate::provenance::COMMIT.to_owned(),
-            versions: crate::provenance::versions(false),
-        };
-        let folder = folder.map(|folder| publish(folder, &league, self.kit)).transpose()?;
-        Ok(LeagueResults { league, folder, reused: before.reused as u64, faults, cache_failure })
+        played.reused = before.reused as u64;
+        Ok(played)
     }
 
     /// Returns the command line for the same league.
@@ -381,14 +399,22 @@ fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf
     folder.publish()
 }
 
+/// What the simulations of a league had besides results.
+#[derive(Clone, Debug, Default)]
+struct Played {
+    /// The number of simulations taken from the cache.
+    reused: u64,
+    /// The reasons why replications are not valid.
+    faults: Vec<String>,
+    cache_failure: Option<String>,
+}
+
 /// The results of a league: cells of disciplines in situations.
 #[derive(Clone, Debug)]
 pub struct LeagueResults {
     league: league::League,
     folder: Option<PathBuf>,
-    reused: u64,
-    faults: Vec<String>,
-    cache_failure: Option<String>,
+    played: Played,
 }
 
 impl LeagueResults {
@@ -410,7 +436,7 @@ impl LeagueResults {
     ) -> Result<Self, LeagueError> {
         let names = |names: &[S]| names.iter().map(|name| name.as_ref().to_owned()).collect::<Vec<_>>();
         let league = league::League::load(path.as_ref())?.only(&names(disciplines), &names(situations))?;
-        Ok(Self { league, folder: None, reused: 0, faults: Vec::new(), cache_failure: None })
+        Ok(Self { league, folder: None, played: Played::default() })
     }
 
     /// Writes the league as [`folder`](League::folder) of a run does, except for reports of cells, and with a
@@ -462,19 +488,19 @@ impl LeagueResults {
     /// Returns the number of simulations taken from the [cache](League::cache).
     #[must_use]
     pub const fn reused(&self) -> u64 {
-        self.reused
+        self.played.reused
     }
 
     /// Returns the reasons why replications are not valid, one line each with situation, point and seed;
     /// empty if all are valid.
     #[must_use]
     pub fn faults(&self) -> &[String] {
-        &self.faults
+        &self.played.faults
     }
 
     /// Returns the reason why the [cache](League::cache) could not be written, if it failed.
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
-        self.cache_failure.as_deref()
+        self.played.cache_failure.as_deref()
     }
 }

@@ -136,7 +136,11 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
 
 /// Creates a situation from the caller's scenario, which may have been created before a discipline of the
 /// league was registered.
-fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Situation, LeagueError> {
+pub(super) fn of_scenario(
+    name: &str,
+    scenario: &Scenario,
+    catalog: &Catalog,
+) -> Result<Situation, LeagueError> {
     let refuse = |cause: &str| LeagueError::Situation { name: name.to_owned(), cause: cause.to_owned() };
     let is_file_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_file_name) || file_name(name) != name
@@ -198,7 +202,7 @@ fn find(table: &DeTable<'_>, path: &str, found: &mut Vec<Queue>) {
 }
 
 /// Returns the comment at the top of a file, as one line.
-fn about(text: &str) -> String {
+pub(super) fn about(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
     lines.collect::<Vec<_>>().join(" ").trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! `apportion league`: its output and files, its refusals, and that it resumes after a kill.
+//! `apportion league` and `apportion pairs`: output and files, refusals, and that a league resumes after a kill.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -140,4 +140,51 @@ fn a_league_that_was_interrupted_goes_on_where_it_was() {
         assert_eq!(league.wait().code(), Some(1));
     });
     assert!(said.last().unwrap().ends_with("the same command resumes it"), "{said:?}");
+}
+
+#[test]
+fn pairs_print_grids_and_write_a_page_and_all_cells() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("twice.toml"), "# Two files.\n\n[flow.file]\ncount = 2\n").unwrap();
+    let words = "pairs --services flood,cubic,twice.toml --disciplines fifo,drr+isolate --rates 8Mbit --length 25s --seeds 2";
+    let run = apportion(folder.path(), &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.ends_with("page: results/pairs/1/pairs.html\n"), "{}", run.out);
+    let page = std::fs::read_to_string(folder.path().join("results/pairs/1/pairs.html")).unwrap();
+    assert!(page.contains("8.00 Mb/s, drr+isolate") && page.contains("Two files."));
+    let cells = std::fs::read_to_string(folder.path().join("results/pairs/1/pairs.csv")).unwrap();
+    assert_eq!(cells.lines().count(), 1 + 2 * 9);
+    let score = |discipline: &str, contender: &str, incumbent: &str| {
+        let is_it = |line: &&str| line.starts_with(&format!("8.0,{discipline},{contender},{incumbent},2,"));
+        let cell = cells.lines().find(is_it).unwrap_or_else(|| panic!("{cells}"));
+        cell.split(',').nth(9).unwrap().parse::<f64>().unwrap()
+    };
+    // A FIFO gives all to a flood and two thirds to two flows; hosts share evenly.
+    assert!(score("fifo", "flood", "cubic") < 0.1 && score("fifo", "twice", "cubic") < 0.85);
+    for pair in [("flood", "cubic"), ("cubic", "flood"), ("twice", "cubic"), ("cubic", "twice")] {
+        let score = score("drr+isolate", pair.0, pair.1);
+        assert!((0.95..=1.05).contains(&score), "{pair:?}: {score}");
+    }
+}
+
+#[test]
+fn one_message_says_why_a_service_cannot_join() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("x.toml"), "[flow.file]\nfrom = \"a\"\n").unwrap();
+    std::fs::write(folder.path().join("y.toml"), "[flow.file]\ntpc = \"reno\"\n").unwrap();
+    for (words, cause) in [
+        ("--services cubci", "did you mean `cubic`?"),
+        ("--services x.toml", "remove `from` of `flow.file`"),
+        ("--services y.toml", "tpc"),
+        ("--services ,", "--services names none"),
+        ("--disciplines tred", "goes by tickets"),
+        ("--length 0s", "--length"),
+        ("--rates 0Mbit", "--rates"),
+    ] {
+        let words: Vec<&str> = ["pairs"].into_iter().chain(words.split(' ')).collect();
+        let run = apportion(folder.path(), &words);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{words:?}: {}", run.err);
+        assert!(run.err.contains(cause), "{words:?}: {}", run.err);
+    }
+    assert!(!folder.path().join("results").exists());
 }

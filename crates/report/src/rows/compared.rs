@@ -52,3 +52,33 @@ row! {
         reason: Option<String>, "";
     }
 }
+
+row! {
+    /// What an incumbent gets next to a contender, on one link: a cell of a grid of [pairs](crate::pairs).
+    PairRow of "pairs" {
+        /// The rate of the link.
+        rate_mbps: f64, "Mb/s";
+        /// The discipline of the link.
+        discipline: String, "";
+        /// The service beside which the incumbent is measured.
+        contender: String, "";
+        /// The service that is measured.
+        incumbent: String, "";
+        /// Replications.
+        seeds: u64, "";
+        /// Throughput of the incumbent alone on the link, median over replications.
+        alone_mbps: f64, "Mb/s";
+        /// Max-min fair share of the incumbent next to the contender.
+        fair_mbps: f64, "Mb/s";
+        /// Throughput of the incumbent, median over replications.
+        throughput_mbps: f64, "Mb/s";
+        /// First quartile of throughput over fair share.
+        score_q1: f64, "";
+        /// Median of throughput over fair share.
+        score: f64, "";
+        /// Third quartile of throughput over fair share.
+        score_q3: f64, "";
+        /// 95th percentile of the sojourn time at the link, median over replications.
+        queue_delay_p95_ms: f64, "ms";
+    }
+}

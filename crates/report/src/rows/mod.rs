@@ -17,7 +17,7 @@ mod over_time;
 
 pub(crate) use column::Field;
 pub use column::{Cell, Column, Kind, Row};
-pub use compared::{LeagueRow, PhaseSensitivityRow};
+pub use compared::{LeagueRow, PairRow, PhaseSensitivityRow};
 pub(crate) use flow::{CompletionAt, FlowAt};
 pub use flow::{CompletionRow, FlowRow, ResponseRow};
 pub(crate) use flow::{completions, flows, responses};

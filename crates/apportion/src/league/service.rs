@@ -1,0 +1,154 @@
+//! The services of [pairs](super::pairs): flows without ends, to which a pair gives hosts.
+
+use std::path::Path;
+
+use apportion_report::file_name;
+use apportion_report::pairs::{SIDES, Service};
+use apportion_scenario::did_you_mean;
+use apportion_scenario::read_text_file;
+use toml::{Table, Value};
+
+use super::error::LeagueError;
+use super::situation::about;
+use crate::scenario::MAX_FILE;
+
+macro_rules! built_in {
+    ($($name:literal)*) => {
+        /// The names of the services with the texts of their files.
+        const SERVICES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!(env!("APPORTION_SCENARIOS"), "/services/", $name, ".toml")))),*];
+    };
+}
+
+built_in! {
+    "cubic" "reno" "bbr" "quic" "five-bbr" "dash-throughput" "dash-buffer" "dash-bbr" "dash-25mbit" "call" "web" "flood"
+}
+
+/// Returns the services of pairs: names with the texts of their files.
+///
+/// ```
+/// assert!(apportion::services().any(|(name, text)| name == "cubic" && text.contains("[flow.file]")));
+/// ```
+pub fn services() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SERVICES.iter().copied()
+}
+
+/// Returns the named services, each once; all built-in ones if none are named.
+pub(super) fn all(names: &[String]) -> Result<Vec<Service>, LeagueError> {
+    let wanted: Vec<String> =
+        if names.is_empty() { services().map(|(name, _)| name.to_owned()).collect() } else { names.to_vec() };
+    let mut all: Vec<Service> = Vec::new();
+    for name in &wanted {
+        let service = read(name)?;
+        match all.iter().find(|other| other.name == service.name) {
+            Some(other) if *other == service => (),
+            Some(_) => {
+                return Err(refuse(name, "another service has this name; rename the file"));
+            }
+            None => all.push(service),
+        }
+    }
+    Ok(all)
+}
+
+fn refuse(name: &str, cause: impl Into<String>) -> LeagueError {
+    LeagueError::Service { name: name.to_owned(), cause: cause.into() }
+}
+
+fn read(name: &str) -> Result<Service, LeagueError> {
+    let (text, short) = match services().find(|(known, _)| *known == name) {
+        Some((name, text)) => (text.to_owned(), name.to_owned()),
+        None if Path::new(name).is_file() => {
+            let text = read_text_file(Path::new(name), MAX_FILE)
+                .map_err(|error| refuse(name, format!("cannot read it: {error}")))?;
+            (text, file_name(&Path::new(name).file_stem().unwrap_or_default().to_string_lossy()))
+        }
+        None => {
+            let guess = did_you_mean(name, services().map(|(known, _)| known));
+            let cause = format!(
+                "there is no such service and no such file{guess}; `apportion pairs --list` prints the names"
+            );
+            return Err(refuse(name, cause));
+        }
+    };
+    let service = Service { name: short, about: about(&text), flows: without_comment(&text).to_owned() };
+    flows(&service, 0).map_err(|cause| refuse(name, cause))?;
+    Ok(service)
+}
+
+/// The text after the comment at its top.
+fn without_comment(text: &str) -> &str {
+    let comment = text.split_inclusive('\n').take_while(|line| line.starts_with('#'));
+    text[comment.map(str::len).sum::<usize>()..].trim()
+}
+
+/// Returns the flows of a service on a side of a pair, 0 for the incumbent and 1 for the contender: with
+/// names that begin with the side, between hosts of their own, and with starts within the first second.
+pub(super) fn flows(service: &Service, side: usize) -> Result<Table, String> {
+    let mut text: Table = service.flows.parse().map_err(|error| format!("it is no TOML: {error}"))?;
+    let Some(Value::Table(flows)) = text.remove("flow") else {
+        return Err("it has no table [flow.NAME]; a service is a file of flows".to_owned());
+    };
+    if let Some(other) = text.keys().next() {
+        return Err(format!(
+            "it has `{other}`; a service has flows only, since pairs have a link of their own"
+        ));
+    }
+    let mut named = Table::new();
+    for (name, flow) in flows {
+        let Value::Table(mut flow) = flow else { return Err(format!("`flow.{name}` is no table")) };
+        if let Some(end) = ["from", "to", "path", "return_path"].iter().find(|end| flow.contains_key(**end)) {
+            return Err(format!("remove `{end}` of `flow.{name}`: pairs give flows their hosts"));
+        }
+        flow.insert("from".to_owned(), format!("l{}", side + 1).into());
+        flow.insert("to".to_owned(), format!("r{}", side + 1).into());
+        let between = Value::Array(vec!["0s".into(), "1s".into()]);
+        let start = Table::from_iter([("between".to_owned(), between)]);
+        flow.entry("start").or_insert(start.into());
+        named.insert(format!("{}-{name}", SIDES[side]), flow.into());
+    }
+    match named.is_empty() {
+        true => Err("it has no flow; a service is a file of tables [flow.NAME]".to_owned()),
+        false => Ok(named),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_service_of_the_folder_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/services");
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> =
+            names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+        let mut known: Vec<&str> = services().map(|(name, _)| name).collect();
+        names.sort();
+        known.sort_unstable();
+        assert_eq!(known, names);
+    }
+
+    #[test]
+    fn a_service_is_flows_without_ends() {
+        let of = |flows: &str| {
+            let service = Service { name: "x".to_owned(), about: String::new(), flows: flows.to_owned() };
+            super::flows(&service, 1)
+        };
+        let flows = of("[flow.a]\nstart = \"2s\"\n[flow.b]").unwrap();
+        assert_eq!(flows["contender-a"]["start"], "2s".into());
+        assert_eq!(flows["contender-b"]["from"], "l2".into());
+        for (text, cause) in [
+            ("", "no table"),
+            ("flow = {}", "no flow"),
+            ("[flow.a]\nfrom = \"x\"", "remove `from`"),
+            ("[flow.a]\n[link.x]", "`link`"),
+            ("[flow", "no TOML"),
+            ("flow.a = 3", "is no table"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(cause), "{error}");
+        }
+    }
+}
