@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Cell, Grid, Pairs};
+use super::{Cell, Grid, Pairs, Service};
 use crate::html::escape;
 use crate::page::explorable;
 use crate::statistics::number;
@@ -17,6 +17,7 @@ impl Pairs {
         for grid in &self.grids {
             out.push_str(&self.section(grid));
         }
+        out.push_str(&self.services());
         out.push_str(&self.footer());
         explorable("Pairs of services", STYLE, &out, "")
     }
@@ -26,20 +27,10 @@ impl Pairs {
         let mut out = format!(
             "<h1>Pairs of services</h1>\n<p class=\"sub\">{} services · {} s measured · {seeds}</p>\n\
              <p>Each service meets each other on one link with a round-trip time of 50 ms. A cell has the throughput of the incumbent over its \
-             max-min fair share next to the contender: below 1 the incumbent loses. The protocol is that of Prudentia (SIGCOMM 2024).</p>\n<dl \
-             class=\"services\">\n",
+             max-min fair share next to the contender: below 1 the incumbent loses. The protocol is that of Prudentia (SIGCOMM 2024).</p>\n",
             self.services.len(),
             number(self.measured_s),
         );
-        for service in &self.services {
-            let (name, about) = (escape(&service.name), escape(&service.about));
-            let _ = writeln!(
-                out,
-                "<dt>{name}</dt><dd>{about}<details><summary>Flows</summary><pre>{}</pre></details></dd>",
-                escape(&service.flows)
-            );
-        }
-        out.push_str("</dl>\n");
         for (discipline, tau) in self.rank_correlations() {
             let _ = writeln!(
                 out,
@@ -78,6 +69,19 @@ impl Pairs {
         row("Gets next to others", &|at| format!("{:.2}", grid.sensitivity(at)));
         row("Alone, Mb/s", &|at| number(grid.alone_mbps[at]));
         out + "</tbody>\n</table></div>\n"
+    }
+
+    fn services(&self) -> String {
+        let of = |service: &Service| {
+            format!(
+                "<details><summary>{}: {}</summary>\n<pre>{}</pre></details>\n",
+                escape(&service.name),
+                escape(&service.about),
+                escape(&service.flows)
+            )
+        };
+        let all: String = self.services.iter().map(of).collect();
+        format!("<h2 id=\"services\">Services</h2>\n{all}")
     }
 
     fn footer(&self) -> String {
