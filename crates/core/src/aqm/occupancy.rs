@@ -132,6 +132,8 @@ struct Measure {
     limit: Limit,
     thresholds: Thresholds,
     choice: Choice,
+    /// The number of packets of each flow that do not count in q_i/b_i.
+    spared: u64,
     /// s_i of flows that have one, else 0: b_i = B s_i/Σ s.
     shares: Vec<f64>,
     /// The share of flows without one.
@@ -192,8 +194,14 @@ impl Measure {
     /// The key of a flow with a backlog in the order of victims; equal shares do not matter.
     fn excess(&self, flow: usize, held: Backlog) -> Option<f64> {
         let q = self.of(held);
+        let packets = held.packets.get();
         let excess = match self.choice {
             _ if self.even => q,
+            // Below all flows that hold more, in the order of q_i/b_i.
+            Choice::Ratio if packets <= self.spared => -self.share(flow) / q,
+            Choice::Ratio if self.spared > 0 => {
+                q * (1.0 - self.spared as f64 / packets as f64) / self.share(flow)
+            }
             Choice::Difference => q - self.threshold(flow),
             _ => q / self.share(flow),
         };
@@ -214,7 +222,16 @@ impl Occupancy {
         let shares: Vec<f64> = rtts.iter().take(FlowId::SLOTS).map(share).collect();
         Self {
             flows: alloc::vec![Flow(Backlog::EMPTY); shares.len()],
-            measure: Measure { limit, thresholds, choice, shares, default_share, sum: 0.0, even: true },
+            measure: Measure {
+                limit,
+                thresholds,
+                choice,
+                spared: 0,
+                shares,
+                default_share,
+                sum: 0.0,
+                even: true,
+            },
             held: Backlog::EMPTY,
             active: 0,
             thresholds_moved: true,
@@ -230,6 +247,12 @@ impl Occupancy {
     /// Sets the choice among equals, with a seed drawn from `random`.
     pub fn with_ties(mut self, ties: Ties, mut random: Stream) -> Self {
         (self.ties, self.seed) = (ties, random.below(u64::MAX));
+        self
+    }
+
+    /// Leaves `packets` of each flow out of q_i/b_i, unless all thresholds are equal: the longest is then the same.
+    pub const fn sparing(mut self, packets: u64) -> Self {
+        self.measure.spared = packets;
         self
     }
 
@@ -367,8 +390,8 @@ impl Occupancy {
         measure.shares.resize(measure.shares.len().max(flow + 1), 0.0);
         measure.shares[flow] = share;
         let differs = measure.share(flow) != measure.default_share;
-        // A default of 1 divides nothing: the other keys stay, even or not.
-        let moved = measure.even && differs && measure.default_share != 1.0;
+        // A default of 1 divides nothing: the other keys stay, even or not, if all packets count.
+        let moved = measure.even && differs && (measure.default_share != 1.0 || measure.spared > 0);
         measure.even &= !differs;
         self.thresholds_moved |= moved || measure.depends_on_sum();
         self.flows[flow] = held;

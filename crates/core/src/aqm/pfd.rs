@@ -31,6 +31,11 @@
 //! thresh B = min(max(20 ms C, 6000 B, 2 n packets), 0.65 B)
 //! ```
 //!
+//! The victim is then the flow with the largest q_i/b_i where two packets of each flow do not count. A flow of
+//! weight 1 beside one of 100 holds a packet or none: with its only packet in q_i it would exceed its b_i
+//! most, be the victim of nearly all drops, and TCP would time out. Where all flows hold two packets or fewer, q_i/b_i
+//! decides. With equal thresholds this changes no victim.
+//!
 //! A share of a large buffer is a long delay. C is the rate that the discipline knows: on a link whose rate
 //! varies the last one that the backend has set, which counts for the buffer too.
 //!
@@ -71,8 +76,7 @@ pub const ENTRY: Entry = Entry {
         shares: Shares::Kept,
         limits: "In a FIFO it divides the buffer, not the link: put it behind a scheduler. A flow whose weight \
             gives it less than a packet of the buffer loses packets within its share: raise `limit`. One CUBIC \
-            flow over 300 ms uses 0.66 of 50 Mb/s, and 0.79 with `thresh = 0.65`. Of weights of 1 to 100 the least \
-            gets 0.48 of its share, and 0.64 with `thresh = 0.65`. \
+            flow over 300 ms uses 0.66 of 50 Mb/s, and 0.79 with `thresh = 0.65`. \
             `thresholds = \"rtt\"` trusts the round-trip times that it is given: a flood with a long one keeps \
             more of the buffer, for 9 s. With `l4s` use `stfq` or `wf2q_plus`: behind `drr` or `rr` Prague \
             gets 1.4 of 8 Mb/s.",
@@ -112,8 +116,8 @@ params! {
 const TIME: Span = Span::from_millis(20);
 /// The lower bound: 4 full packets. TCP notices a loss at once only if three packets follow the lost one.
 const LEAST: Bytes = Bytes::new(6_000);
-/// The lower bound for each active flow, in packets. Chosen: with one, an early drop empties the queue of a
-/// flow with a small window, which then loses its turn.
+/// The lower bound for each active flow, in packets, and the number that does not count against a flow. Chosen:
+/// with one, an early drop empties the queue of a flow with a small window, which then loses its turn.
 const EACH: u64 = 2;
 /// The upper bound, as a share of the buffer: the value for the paper's small buffers.
 const SHARE: f64 = 0.65;
@@ -172,7 +176,8 @@ impl Pfd {
         };
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
         let limit = LinkLimit::new(params.limit, link_rate);
-        let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
+        let spared = if params.thresh.is_none() { EACH } else { 0 };
+        let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts).sparing(spared);
         Self::with(limit, occupancy.with_ties(Ties::Random, random), dimensioning, early)
     }
 }
@@ -363,7 +368,7 @@ mod tests {
         let rtts = [20, 80].map(Span::from_millis);
         let victim = |of_0: usize, of_1: usize, victim| {
             let mut queue = pfd("10p", &rtts, |params| {
-                params.p = Ratio::ZERO;
+                (params.p, params.thresh) = (Ratio::ZERO, Some(Ratio::ONE));
                 (params.thresholds, params.victim) = (Thresholds::Rtt, victim);
             });
             let flows: Vec<u32> =
@@ -377,7 +382,7 @@ mod tests {
         let rtts = [10, 20, 70].map(Span::from_millis);
         let by = |rule| {
             let mut queue = pfd("10p", &rtts, |params| {
-                params.p = Ratio::ZERO;
+                (params.p, params.thresh) = (Ratio::ZERO, Some(Ratio::ONE));
                 (params.thresholds, params.victim) = (Thresholds::Rtt, rule);
             });
             send(&mut queue, &[2, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2])[0].0
@@ -494,6 +499,33 @@ mod tests {
         // A share that is set is all that counts.
         assert_eq!(first("100p", mbit(8), Some(Ratio::clamped(0.5))), Some(50));
         assert_eq!(first("100p", mbit(8), Some(Ratio::ONE)), None);
+    }
+
+    #[test]
+    fn two_packets_of_a_flow_do_not_count_unless_thresh_is_set() {
+        // Flow 0 has a weight of 1 and holds `few` packets, flow 1 has 100 and holds 18. The next is above.
+        let victim = |few: u32, limit, p, thresh| {
+            let mut queue = pfd(limit, &[], |params| (params.p, params.thresh) = (p, thresh));
+            for (flow, weight) in [(0, 1.0), (1, 100.0)] {
+                let weight = FlowSetting::Weight(Weight::new(weight).unwrap());
+                BufferPolicy::<SimplePacket>::set_flow(queue.policy_mut(), FlowId(flow), weight);
+            }
+            BufferPolicy::<SimplePacket>::set_link_rate(queue.policy_mut(), Rate::from_kbit(800));
+            let mut log = Log::default();
+            for id in 0..few + 18 {
+                queue.enqueue(Time::ZERO, packet(id, u32::from(id >= few), 320), &mut log);
+            }
+            log.dropped.first().map(|&(_, id, _)| u32::from(id >= few))
+        };
+        let half = Some(Ratio::clamped(0.5));
+        for (few, of_default, of_share) in [(1, 1, 0), (2, 1, 0), (3, 0, 0)] {
+            // 6 kB are 18 packets of 320 B.
+            assert_eq!(victim(few, "100p", Ratio::ONE, None), Some(of_default), "{few}");
+            assert_eq!(victim(few, "36p", Ratio::ONE, half), Some(of_share), "{few}");
+            // A full buffer.
+            assert_eq!(victim(few, "18p", Ratio::ZERO, None), Some(of_default), "{few}");
+            assert_eq!(victim(few, "18p", Ratio::ZERO, half), Some(of_share), "{few}");
+        }
     }
 
     #[test]

@@ -101,6 +101,24 @@ fn a_weight_moves_one_key_where_the_ratio_decides() {
 }
 
 #[test]
+fn packets_that_do_not_count_leave_the_order_of_the_rest() {
+    // 2, 4 and 3 packets and weights of 0.1, 2 and 0.5. All count: 2/0.1. Without two each: 2/2 and 1/0.5.
+    let victims = |spared, held: &[u32]| {
+        let mut occupancy = buffer(Thresholds::Weights, Choice::Ratio, &[], held).sparing(spared);
+        // Keys of equal weights come first, so that weights change them.
+        chosen(&mut occupancy, 0.0);
+        for (flow, weight) in [(0, 0.1), (1, 2.0), (2, 0.5)] {
+            assert!(occupancy.set_weight(FlowId(flow), Weight::new(weight).unwrap()));
+        }
+        chosen(&mut occupancy, 0.0)
+    };
+    assert_eq!([0, 2].map(|spared| victims(spared, &[2, 4, 3])), [Some(0), Some(2)]);
+    // None holds more: q/b decides.
+    assert_eq!([0, 2].map(|spared| victims(spared, &[1, 2, 2])), [Some(0), Some(0)]);
+    assert_eq!([0, 2].map(|spared| victims(spared, &[0, 2, 1])), [Some(2), Some(2)]);
+}
+
+#[test]
 fn a_flow_of_unknown_round_trip_time_has_the_mean_of_the_known_and_all_unknown_are_equal() {
     // 10 and 30 ms, and 20 ms for flows 1 and 3: b = 10/8, 20/8, 30/8 and 20/8, which holds 3.
     let rtts = [10, 0, 30].map(Span::from_millis);
