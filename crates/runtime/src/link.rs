@@ -452,6 +452,12 @@ impl<P: Packet> LinkState<P> {
             None => self.counts.until(now, self.rate),
         }
     }
+
+    /// The packets sent so far, and the number that the discipline dropped.
+    #[must_use]
+    pub fn sent_and_dropped(&self) -> (Count, u64) {
+        (self.counts.sent, self.counts.dropped.iter().sum())
+    }
 }
 
 /// Properties.

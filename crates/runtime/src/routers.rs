@@ -15,13 +15,17 @@ use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 
+use self::exits::Exits;
 use crate::connections::Numbers;
+use crate::outcome::Count;
 use crate::sffc::message::is_towards_source;
 use crate::sffc::{
     Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
 };
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
 use apportion_scenario::routing::Routing;
+
+mod exits;
 
 /// Interval at which a router checks whether a queue has begun to take part. Chosen: rare compared with
 /// intervals of 50 ms.
@@ -41,6 +45,8 @@ pub trait Links {
     fn reporter(&self, link: u32) -> Option<&Sffc>;
     /// Like [`reporter`](Self::reporter), to change it.
     fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc>;
+    /// The packets that a link sent, and the number that its discipline dropped; none if there is no such link.
+    fn counts(&self, link: u32) -> Option<(Count, u64)>;
 }
 
 /// Adds a path from one router to another to the table of the backend, and returns where it begins; none if
@@ -55,6 +61,7 @@ pub struct Routers<'a> {
     /// The router at each node, if it takes part.
     at: Vec<Option<u32>>,
     routing: Routing<'a>,
+    exits: Exits,
     /// Starts of the paths found so far in the table of the backend.
     paths: BTreeMap<(NodeId, NodeId), Option<u32>>,
 }
@@ -120,7 +127,8 @@ impl<'a> Routers<'a> {
             }
         }
         let routing = Routing::new(scenario.nodes.len(), &scenario.links);
-        Some(Self { scenario, all, at, routing, paths: BTreeMap::new() })
+        let exits = Exits::new(scenario, |link| intervals[link.index()].is_some());
+        Some(Self { scenario, all, at, routing, exits, paths: BTreeMap::new() })
     }
 
     /// The number of routers.
@@ -138,17 +146,22 @@ impl<'a> Routers<'a> {
     /// Handles due events of a router: an interval of a link has ended, or a timer of its manager has
     /// expired. Returns the time of the next call, which is later than `now`. The router may have messages to
     /// [send](Self::transmit).
-    pub fn manage(&mut self, now: Time, router: u32, links: &mut impl Links) -> Time {
+    pub fn manage(&mut self, now: Time, router: u32, numbers: &Numbers, links: &mut impl Links) -> Time {
         let Router { manager, links: own, .. } = &mut self.all[router as usize];
         // A queue may begin to take part later.
         let mut next = now + CHECK_INTERVAL;
         for &link in &*own {
             let Some(reporter) = links.reporter_mut(link) else { continue };
+            let interval_ends = reporter.interval_ends();
             reporter.advance(now);
             next = next.min(reporter.interval_ends());
+            let has_ended = reporter.interval_ends() > interval_ends;
             let reports = reporter.take_reports();
             if !reports.is_empty() {
                 manager.report(now, &reports, &Outputs(links));
+            }
+            if has_ended {
+                self.exits.limit(now, link, self.scenario, numbers, links);
             }
         }
         if manager.next_timer().is_some_and(|due| due <= now) {

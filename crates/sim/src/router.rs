@@ -7,6 +7,7 @@
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
+use apportion_runtime::outcome::Count;
 use apportion_runtime::routers::{self, Links, charged};
 use apportion_runtime::sffc::{Handled, Transmit};
 use apportion_scenario::model::{LinkId, Scenario};
@@ -36,6 +37,9 @@ impl Links for All<'_> {
     }
     fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc> {
         self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
+    }
+    fn counts(&self, link: u32) -> Option<(Count, u64)> {
+        self.0.get(link as usize).map(|link| link.state.sent_and_dropped())
     }
 }
 
@@ -75,7 +79,7 @@ impl Simulation<'_> {
     /// Runs a router's work that is due.
     pub(crate) fn manage(&mut self, now: Time, router: u32) {
         let Some(routers) = &mut self.routers else { return };
-        let next = routers.shared.manage(now, router, &mut All(&mut self.links));
+        let next = routers.shared.manage(now, router, &self.numbers, &mut All(&mut self.links));
         self.shared.events.schedule(now, next, Event::Router(router));
         self.send_messages(now, router);
     }

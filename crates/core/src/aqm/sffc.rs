@@ -210,6 +210,28 @@ impl Sffc {
         self.flows.get(flow).is_some_and(|flow| !flow.adaptive || !flow.known)
     }
 
+    /// The rates, in bytes a second, that recently active flows want, none for adaptive flows: as much as
+    /// they can get.
+    pub fn demands(&self) -> impl Iterator<Item = (FlowId, Option<f64>)> {
+        let (rates, seconds) = (self.cuts_rates(), self.params.interval.as_secs_f64());
+        self.flows.iter().map(move |flow| {
+            let sent = if rates { flow.usual } else { flow.lambda as f64 };
+            (flow.id, (!flow.adaptive).then_some(sent / seconds))
+        })
+    }
+
+    /// The reported loss that counts as none, if it reads the counters of routers that send no reports.
+    #[must_use]
+    pub fn regular_of_counters(&self) -> Option<f64> {
+        self.params.counters.then_some(self.params.regular.get())
+    }
+
+    /// The rate of its link.
+    #[must_use]
+    pub const fn link_rate(&self) -> Rate {
+        self.link_rate
+    }
+
     /// Takes a report of the next router about a flow that this one sent to it. The latest report of an
     /// interval counts.
     pub fn on_report(&mut self, report: FlowReport) {

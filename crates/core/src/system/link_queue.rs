@@ -251,6 +251,12 @@ impl DisciplineParams {
         self.reporting().map(|sffc| sffc.interval)
     }
 
+    /// Whether it reads the counters of routers that send no reports.
+    #[must_use]
+    pub fn reads_counters(&self) -> bool {
+        self.reporting().is_some_and(|sffc| sffc.counters)
+    }
+
     /// Returns the trust in the reports of other routers; none if it uses none.
     #[must_use]
     pub fn report_trust(&self) -> Option<Trust> {

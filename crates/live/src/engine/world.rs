@@ -6,6 +6,7 @@ use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::FlowId;
 use apportion_core::units::Time;
 use apportion_linux::port::Received;
+use apportion_runtime::outcome::Count;
 use apportion_runtime::routers::Links;
 
 use crate::frame::Parsed;
@@ -68,6 +69,9 @@ impl Links for LinkStates<'_> {
     }
     fn reporter_mut(&mut self, link: u32) -> Option<&mut Sffc> {
         self.0.get_mut(link as usize).and_then(|link| link.state.reporter_mut())
+    }
+    fn counts(&self, link: u32) -> Option<(Count, u64)> {
+        self.0.get(link as usize).map(|link| link.state.sent_and_dropped())
     }
 }
 

@@ -74,7 +74,7 @@ impl<'a> LabRouters<'a> {
     /// Manages a router that is due.
     pub fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
         let Some(router) = self.due.iter().position(|due| *due <= now) else { return };
-        self.due[router] = self.shared.manage(now, router as u32, links);
+        self.due[router] = self.shared.manage(now, router as u32, &self.numbers, links);
         self.sender = Some(router as u32);
         self.next = self.due.iter().copied().min().unwrap_or(Time::MAX);
     }

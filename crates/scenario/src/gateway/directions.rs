@@ -9,7 +9,7 @@ use super::{Direction, DirectionConfig, Labels, TrustedSources, Written, rate};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
 use crate::selection::Part;
-use crate::text::{Item, Table, Value};
+use crate::text::{Item, Table, Value, join};
 use crate::{marking, queue};
 
 /// Maximum overhead charged per packet. Chosen: several times what any stack of link layers adds.
@@ -68,7 +68,7 @@ pub(super) fn read<'a>(
 }
 
 /// Reads the queue. If it does not set the trust in reports, trust is bounded: unlike in a scenario, routers
-/// may lie.
+/// may lie. A gateway cannot read the counters of other routers.
 fn read_queue(
     catalog: &Catalog,
     item: &Item,
@@ -80,10 +80,18 @@ fn read_queue(
         Value::Table(table) => table.clone(),
         _ => Table { entries: vec![("kind".to_owned(), item.clone())] },
     };
-    if params.report_trust().is_none() || table.get("trust").is_some() {
+    if params.report_trust().is_none() {
         return Some(Written::new(catalog, Part::Queue, item, (*params).clone()));
     }
-    table.entries.push(("trust".to_owned(), Item::text("bounded", item.place)));
+    if params.reads_counters() && table.get("counters").is_some() {
+        let message = "a gateway reads no counters of other routers; leave `counters` out";
+        problems.add(item.place, join(path, "counters"), message);
+    }
+    for (key, value) in [("trust", Value::Text("bounded".to_owned())), ("counters", Value::Flag(false))] {
+        if table.get(key).is_none() {
+            table.entries.push((key.to_owned(), Item { value, place: item.place }));
+        }
+    }
     let item = Item { value: Value::Table(table), place: item.place };
     let params = queue::read_of_gateway(catalog, &item, path, problems)?;
     Some(Written::new(catalog, Part::Queue, &item, (*params).clone()))

@@ -58,3 +58,16 @@ fn reports_without_a_key_must_be_asked_for_and_are_trusted_within_bounds() {
         }
     }
 }
+
+#[test]
+fn a_gateway_reads_no_counters_of_other_routers() {
+    let file = |queue: &str| minimal("address = \"192.0.2.1\"\ninsecure = true", queue, "");
+    let reads = |queue: &str| load(&file(queue)).up.queue.params.reads_counters();
+    assert!(!reads("queue = \"sffc\""));
+    assert!(!reads("queue = { kind = \"sffc\", counters = false }"));
+    refused(
+        &file("queue = { kind = \"sffc\", counters = true }"),
+        8,
+        "up.queue.counters: a gateway reads no counters of other routers; leave `counters` out",
+    );
+}

@@ -7,6 +7,11 @@ use crate::common::{flow, link, run, throughput};
 
 /// Five TCP and five datagram flows of 2 to 10 Mb/s over r1 - r2, 10 Mb/s; behind it datagrams share 1 Mb/s.
 fn narrow(queue: &str, more: &str) -> String {
+    narrow_exit(queue, queue, more)
+}
+
+/// The same with another queue in front of the narrow link.
+fn narrow_exit(queue: &str, exit: &str, more: &str) -> String {
     net(&format!(
         r#"
             stop = 15s
@@ -14,7 +19,7 @@ fn narrow(queue: &str, more: &str) -> String {
             link in_udp: s2 -> r1, rate = 100Mbit, delay = 1ms
             link out_tcp: r2 -> d1, rate = 100Mbit, delay = 1ms
             link middle: r1 -> r2, rate = 10Mbit, delay = 1ms, queue = {queue}
-            link out_udp: r2 -> d2, rate = 1Mbit, delay = 1ms, queue = {queue}
+            link out_udp: r2 -> d2, rate = 1Mbit, delay = 1ms, queue = {exit}
             flow tcp: s1 -> d1, count = 5, tcp = {{ profile = ns2-full, window = 1000p }},
                 start = {{ between = [0s, 1s] }}
             flow udp: s2 -> d2, count = 5, source = {{ kind = cbr, rate = "2Mbit * i", packet = 1000B, jitter = 5% }}
@@ -51,6 +56,33 @@ fn what_the_next_link_loses_is_left_to_flows_that_can_use_it() {
     let shared = |queue| run(&narrow(queue, "").replace("rate = \"1Mbit\"", "rate = \"10Mbit\""));
     assert!(total(&shared(SFFC), "tcp") > 3.5);
     assert!(total(&shared(r#"{ kind = "nbq" }"#), "tcp") < 0.5);
+}
+
+#[test]
+fn counters_of_a_plain_exit_do_for_its_reports() {
+    // The exit is narrow for a call, too, which sends less than its share, and for TCP.
+    let more = "flow call: s2 -> d2, source = { kind = cbr, rate = 100kbit, packet = 200B }
+            flow late: s1 -> d2, start = 1s";
+    let blind = r#"{ kind = "sffc", counters = false }"#;
+    for exit in ["fifo", "fq_codel"] {
+        let [reads, blind] = [SFFC, blind].map(|queue| run(&narrow_exit(queue, exit, more)));
+        assert!(total(&reads, "tcp") > 7.0, "{exit}: {}", total(&reads, "tcp"));
+        assert!(total(&blind, "tcp") < 5.5, "{exit}: {}", total(&blind, "tcp"));
+        // It cuts no flow below its fair share of the exit, and leaves nothing there unused.
+        assert!(total(&reads, "call") > 0.085, "{exit}: {}", total(&reads, "call"));
+        let at_exit: f64 = ["udp", "call", "late"].iter().map(|group| total(&reads, group)).sum();
+        assert!(at_exit > 0.93, "{exit}: {at_exit}");
+    }
+    // TCP through a FIFO gets its share once the datagrams are cut; without, nothing.
+    let late = |queue| total(&run(&narrow_exit(queue, "fifo", more)), "late");
+    assert!(late(SFFC) > 0.08 && late(blind) < 0.02, "{} {}", late(SFFC), late(blind));
+}
+
+#[test]
+fn an_exit_that_becomes_wider_is_noticed() {
+    let more = "change 5s: link.out_udp.rate = 6Mbit";
+    let outcome = run(&narrow_exit(SFFC, "fifo", more).replace("stop = \"15s\"", "stop = \"40s\""));
+    assert!(total(&outcome, "udp") > 3.0, "{}", total(&outcome, "udp"));
 }
 
 #[test]

@@ -73,8 +73,8 @@ params! {
         regular: Ratio = Param::of("5%", "\"a regular value\"; chosen"),
         /// A flow counts as active, and has state, until it has been silent for this time.
         active: Span = Param::of("500ms", "not stated; chosen: 10 intervals").symbol("T"),
-        /// Whether it reports its losses to the upstream router and uses the reports of the downstream one; without, `trust` and
-        /// `report_discards` have no effect.
+        /// Whether it reports its losses to the upstream router and uses the reports of the downstream one; without, `trust`,
+        /// `counters` and `report_discards` have no effect.
         reports: bool = Param::of("true", "the paper"),
         /// Start of eqs. 3 and 4: the previous basic discard rate, or the final one, v.
         previous: Previous = Param::of("bdr", "eq. 3 has v, which is final"),
@@ -87,6 +87,8 @@ params! {
         report_discards: Option<Ratio> =
             Param::of("5%", "as `regular`; the paper reports when a link overflows only, so that cuts end at a link with room")
                 .not_in_paper(),
+        /// Whether it reads the counters of links further on whose routers send no reports, once a second, and takes losses there for reports.
+        counters: bool = Param::of("true", "the paper has reports only").in_paper("false"),
         /// Which flows are adaptive: those that slow down after losses, if the `discipline` divides by flows (else as `protocol`);
         /// those of TCP; or those that slow down when packets are dropped for a test.
         recognise: Recognise = Param::of("losses", "the paper has the protocol; section 6 asks for behaviour").in_paper("protocol"),
