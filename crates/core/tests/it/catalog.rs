@@ -75,7 +75,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "discipline") => "drr",
         (_, "trust") => "bounded",
         (_, "report_discards") => "9%",
-        (_, "group") => "false",
+        (_, "group" | "counters") => "false",
         (_, "discard") => "share",
         (_, "share") => "count",
         (_, "usage") => "departures",

@@ -125,7 +125,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "nbq",
             &["beta=0.5"],
             "`beta`: unknown parameter; known here: limit, interval, increment, group, alpha, history, wait, regular, \
-             active, reports, previous, discard, report_discards, recognise, trust, isolate, preset",
+             active, reports, previous, discard, report_discards, counters, recognise, trust, isolate, preset",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),
