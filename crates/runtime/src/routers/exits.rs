@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::aqm::sffc::Sffc;
 use apportion_core::fairness::water_filling;
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
@@ -151,7 +152,7 @@ impl Exit {
     /// The loss that counts as none, by the links before it; none if none of them reads counters.
     fn regular<L: Links>(&self, links: &L) -> Option<f64> {
         let reporters = self.before.iter().filter_map(|&link| links.reporter(link));
-        reporters.filter_map(|reporter| reporter.regular_of_counters()).min_by(f64::total_cmp)
+        reporters.filter_map(Sffc::regular_of_counters).min_by(f64::total_cmp)
     }
 
     /// The bytes a second that the links before it can send.
@@ -181,7 +182,7 @@ impl Exit {
         for &before in &self.before {
             let Some(reporter) = links.reporter(before) else { continue };
             let flows = reporter.demands().filter(|(id, _)| is_exit_of(*id, before));
-            demands.extend(flows.map(|(_, demand)| demand.map_or(f64::INFINITY, |rate| rate)));
+            demands.extend(flows.map(|(_, demand)| demand.unwrap_or(f64::INFINITY)));
         }
         let fair = water_filling::level(carries, &mut demands);
         let Some(reporter) =
