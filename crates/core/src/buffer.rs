@@ -82,7 +82,7 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
             }
             Admission::Accept => {}
         }
-        self.scheduler.push(now, packet);
+        self.scheduler.push_in_turn(now, packet, self.policy.turn());
         if let Some(victim) = self.policy.victim(now, &self.scheduler) {
             push_out(self, now, victim, sink);
         }

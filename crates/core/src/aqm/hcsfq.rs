@@ -64,7 +64,8 @@
 //!   together to one more customer of weight 1, [`CustomerId::OTHERS`]: if each were a customer of its own,
 //!   packets would create state, and opening flows would pay off. Without a table flows share as with CSFQ,
 //!   with a second loop and a percent less of the link.
-//! - Labels, `role` and `egress` are as in [`csfq`](super::csfq).
+//! - Labels, `role`, `egress` and `by_flow` are as in [`csfq`](super::csfq). The turns of a flow are weighted by FS_n: with equal
+//!   turns, the only flow of a customer would wait for twelve of another, and its part would be in vain.
 //!
 //! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 536 bytes per
 //! customer, 4 bytes per flow in the table, 40 bytes per flow at the edge, 128 more per guarantee.
@@ -72,7 +73,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::csfq::{EDGE, EGRESS, LIMIT_OF_1998, ROLE, RouterRole, SHARE, THRESHOLD_OF_1998};
+use super::csfq::{BY_FLOW, EDGE, EGRESS, LIMIT_OF_1998, ROLE, RouterRole, SHARE, THRESHOLD_OF_1998};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::exponential::Exponentials;
@@ -86,7 +87,7 @@ use crate::param::{Entry, GoesBy, Heeds, Role, Shares, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
-use crate::schedule::{Queued, Scheduler};
+use crate::schedule::{Queued, Scheduler, Turn};
 use crate::units::{Rate, Ratio, Span, Time, Weight};
 
 /// HCSFQ in the catalogue.
@@ -95,8 +96,8 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "CSFQ at two levels: shares the link among customers, then each customer's share among its flows.",
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
-    cost: "O(1) per packet, 536 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
-           guarantee",
+    cost: "O(1) per packet, 536 bytes per customer, none per flow in the core; at the edge O(log flows), 127 bytes per flow, \
+           128 more per guarantee",
     params: HcsfqParams::PARAMS,
     traits: Traits {
         heeds: &[Heeds::Weight, Heeds::Guarantee, Heeds::Customer],
@@ -121,6 +122,7 @@ params! {
         ..SHARE.0,
         role: RouterRole = ROLE,
         egress: bool = EGRESS,
+        by_flow: bool = BY_FLOW,
         ..EDGE.1,
         reserve: Ratio = RESERVE.in_paper("0%"),
         /// Settings for rates and labels at the edge.
@@ -132,6 +134,14 @@ params! {
         let target_delay = params.fair_share.target_delay;
         fair_share::refuse_unused(args, target_delay)?;
         Reserve::check(params.threshold, params.reserve, target_delay)
+    }
+}
+
+impl HcsfqParams {
+    /// Whether packets take [turns](crate::schedule::turns) if no other scheduler is chosen.
+    #[must_use]
+    pub fn takes_turns(&self) -> bool {
+        self.by_flow && self.role != RouterRole::Core
     }
 }
 
@@ -173,6 +183,8 @@ pub struct Hcsfq {
     customers: Vec<Customer>,
     root: Box<Root>,
     random: Stream,
+    /// How the last packet joins.
+    turn: Turn,
 }
 
 impl Customer {
@@ -237,6 +249,7 @@ impl Hcsfq {
             customers: Vec::new(),
             root: Box::new(root),
             random,
+            turn: Turn::Arrival,
         };
         let others = customers.weights.is_empty().then_some(Weight::ONE);
         for weight in others.into_iter().chain(customers.weights.iter().copied()).take(MAX_CUSTOMERS + 1) {
@@ -291,6 +304,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
     #[inline(never)]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let n = self.customer(packet.flow());
+        self.turn = self.role.turn(packet);
         let Some(label) = self.role.label(now, packet, &mut self.edge, &self.customers[n].share) else {
             return Admission::Drop(DropReason::Policy);
         };
@@ -321,12 +335,23 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
             }
             return Admission::Drop(DropReason::Overflow);
         }
+        let share = self.customers[n].share.share_at(part);
+        if self.turn == Turn::Flow {
+            let link = self.root.share.link();
+            let fair = share.rate().unwrap_or(link).min(link);
+            self.turn = self.edge.turn(packet.flow(), fair / link, fair);
+        }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
         } else {
-            self.customers[n].share.share_at(part).relabel(label, self.format).write(packet);
+            share.relabel(label, self.format).write(packet);
         }
         Admission::Accept
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        self.turn
     }
 
     fn dequeue<S: Scheduler<P>>(

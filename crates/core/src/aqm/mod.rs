@@ -67,7 +67,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
-use crate::schedule::{End, Queued, Scheduler};
+use crate::schedule::{End, Queued, Scheduler, Turn};
 use crate::units::{Rate, Time};
 
 /// The decision on an arriving packet.
@@ -103,6 +103,12 @@ pub trait BufferPolicy<P: Packet> {
     #[inline(always)]
     fn admit_to_flow(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.admit(now, packet, backlog)
+    }
+
+    /// How the packet that was admitted last joins a scheduler that has [turns](crate::schedule::turns). Default: with its flow.
+    #[inline(always)]
+    fn turn(&self) -> Turn {
+        Turn::Flow
     }
 
     /// Selects the packet to push out after an arrival has joined `scheduler`, if the buffer holds too much

@@ -43,6 +43,7 @@ use crate::label::{Format, Label};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{EntryArgs, Param, ParamError, require};
 use crate::random::Stream;
+use crate::schedule::Turn;
 use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 use crate::{choice, params};
 
@@ -255,7 +256,7 @@ impl RateLabels {
         } else {
             rate = self.credited(slot, gap, size, rate);
         }
-        let weight = self.weights.get(slot).map_or(1.0, |weight| weight.get());
+        let weight = self.weight(flow);
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
     }
@@ -282,6 +283,20 @@ impl RateLabels {
     pub fn label_or(&mut self, now: Time, flow: FlowId, size: Bytes, unknown: f64) -> RateLabel {
         let label = self.label(now, flow, size);
         label.unwrap_or_else(|| RateLabel::excess(unknown, self.params.format()))
+    }
+
+    /// The turn of a packet of `flow`, which may send w FS + g: weighted by this over FS, times `scale`.
+    #[inline]
+    pub(crate) fn turn(&self, flow: FlowId, scale: f64, fair: f64) -> Turn {
+        let g = self.contracts.get(flow.slot()).map_or(0.0, |contract| contract.g);
+        let weight = scale * (self.weight(flow) + g / larger(fair, 1.0));
+        Weight::new(larger(weight, 1e-6)).map_or(Turn::Flow, Turn::Weighted)
+    }
+
+    /// w_i.
+    #[inline]
+    fn weight(&self, flow: FlowId) -> f64 {
+        self.weights.get(flow.slot()).map_or(1.0, |weight| weight.get())
     }
 
     /// Sets the weight of `flow` from its next packet on.

@@ -10,7 +10,7 @@
 //! | [`confucius`] | fair queueing with shares that move gradually | Meng et al. 2024 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
-//! `tags.rs` holds what the schedulers with virtual time share.
+//! [`turns`] is the scheduler of CSFQ: turns by flow at an edge. `tags.rs` holds what the schedulers with virtual time share.
 
 pub mod confucius;
 pub mod drr;
@@ -21,12 +21,13 @@ pub mod start_time_fq;
 mod tags;
 #[cfg(test)]
 mod testing;
+pub mod turns;
 pub mod wf2q_plus;
 
 use crate::flow_setting::FlowSetting;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
-use crate::units::{Span, Time};
+use crate::units::{Span, Time, Weight};
 
 /// A packet in a buffer, with the time it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,17 @@ pub enum End {
     Tail,
 }
 
+/// How an admitted packet joins a scheduler that has [turns](turns).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// In order of arrival.
+    Arrival,
+    /// With the other packets of its flow.
+    Flow,
+    /// With the other packets of its flow, whose weight is set to this one.
+    Weighted(Weight),
+}
+
 /// A scheduler: the packets of a buffer and the order in which they leave.
 ///
 /// A scheduler admits every packet; the [buffer policy](crate::aqm) has the limits. Packets of one flow leave
@@ -61,6 +73,12 @@ pub enum End {
 pub trait Scheduler<P: Packet> {
     /// Adds a packet.
     fn push(&mut self, now: Time, packet: P);
+
+    /// Adds a packet as the buffer policy says. Default: as [`push`](Scheduler::push) does.
+    #[inline(always)]
+    fn push_in_turn(&mut self, now: Time, packet: P, _turn: Turn) {
+        self.push(now, packet);
+    }
 
     /// Removes and returns the next packet to serve; `None` only if the backlog is empty.
     fn pop(&mut self, now: Time) -> Option<Queued<P>>;

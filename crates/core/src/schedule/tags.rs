@@ -234,6 +234,11 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
         self.tag(index);
     }
 
+    /// Whether packets of `flow` wait.
+    pub(super) fn holds(&self, flow: FlowId) -> bool {
+        self.flows.head(flow.slot()).is_some()
+    }
+
     fn rebase(&mut self) {
         if let Some(by) = self.flows.rebase(self.v) {
             self.order.shift(by);

@@ -21,7 +21,7 @@ use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
-use crate::schedule::{confucius, drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
+use crate::schedule::{confucius, drr, fifo, round_robin, scfq, start_time_fq, turns, wf2q_plus};
 use crate::units::Rate;
 
 // The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
@@ -79,12 +79,9 @@ family! {
     Tred(tred::TredParams), [tred::ENTRY],
         |params, link| tred::Tred::new(params, link.link_rate, link.stream());
     Csfq(csfq::CsfqParams), [csfq::CSFQ, csfq::MCSFQ],
-        |params, link| csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")).with_rtts(link.rtts);
+        |params, link| csfq_of(params, link);
     Hcsfq(hcsfq::HcsfqParams), [hcsfq::ENTRY],
-        |params, link| {
-            let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
-            hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams).with_rtts(link.rtts)
-        };
+        |params, link| hcsfq_of(params, link);
     Ahab(ahab::AhabParams), [ahab::ENTRY],
         |params, link| ahab::Ahab::new(params, link.link_rate, &link.customers, link.stream());
     Sffc(sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
@@ -242,10 +239,31 @@ impl DisciplineKind {
 impl BufferParams {
     /// An empty buffer. Each pair has its own type, so that a packet costs one virtual call.
     fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
+        let turns = || turns::Turns::new(link.smallest_weight());
+        match (&self.schedule, &self.drop) {
+            (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) if params.takes_turns() => {
+                return Box::new(Buffer::new(turns(), csfq_of(params, link)));
+            }
+            (SchedulerParams::Fifo(_), PolicyParams::Hcsfq(params)) if params.takes_turns() => {
+                return Box::new(Buffer::new(turns(), hcsfq_of(params, link)));
+            }
+            _ => {}
+        }
         scheduler!(&self.schedule, link, scheduler => {
             policy!(&self.drop, link, policy => Box::new(Buffer::new(scheduler, policy)))
         })
     }
+}
+
+/// CSFQ for this link.
+fn csfq_of(params: &csfq::CsfqParams, link: &LinkContext<'_>) -> csfq::Csfq {
+    csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")).with_rtts(link.rtts)
+}
+
+/// HCSFQ for this link.
+fn hcsfq_of(params: &hcsfq::HcsfqParams, link: &LinkContext<'_>) -> hcsfq::Hcsfq {
+    let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
+    hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams).with_rtts(link.rtts)
 }
 
 /// The discipline for the greedy flows of a RAMP; none if they share one queue.

@@ -251,7 +251,13 @@ impl Catalog {
             | Role::Exchange => (entry, drop.or_else(|| default_policy(entry))),
         };
         let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
-        let args = Args::of_preset(self.preset);
+        let mut args = Args::of_preset(self.preset);
+        // A FIFO that is named stays one.
+        let by_flow =
+            drop.filter(|_| entry.name == SCHEDULERS[0].entry.name).and_then(|drop| drop.param("by_flow"));
+        if let Some(by_flow) = by_flow {
+            args.put(by_flow, Value::Switch(false));
+        }
         Ok(Selection { kind, drop, shaper, isolate: Some(&isolate::ENTRY), args, custom })
     }
 

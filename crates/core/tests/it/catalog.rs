@@ -178,6 +178,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("csfq" | "mcsfq" | "hcsfq", "k_c") => "33ms",
         (_, "role") => "core",
         (_, "egress" | "onset") => "true",
+        (_, "by_flow") => "false",
         (_, "aggregate_guarantee" | "own_label") => "false",
         (_, "marking") => "deterministic",
         (_, "bucket") => "6kB",
@@ -402,12 +403,24 @@ fn shorthands_mean_what_they_say() {
 }
 
 #[test]
+fn csfq_takes_turns_unless_a_fifo_or_the_papers_are_named() {
+    for kind in ["csfq", "mcsfq", "hcsfq"] {
+        let drop = format!("drop={kind}");
+        let fifo = read("fifo", &[&drop]);
+        assert_ne!(read(kind, &[]), fifo, "{kind}");
+        assert_eq!(read(kind, &["by_flow=false"]), fifo, "{kind}");
+        assert_eq!(read(kind, &["preset=paper"]), read("fifo", &[&drop, "preset=paper"]), "{kind}");
+    }
+}
+
+#[test]
 fn a_discipline_reports_its_parameters() {
     let all: Vec<_> = combinations()
         .into_iter()
         .map(|(kind, drop)| {
-            // A policy alone stands behind FIFO.
-            let [schedule, policy] = drop.map_or(["fifo", kind], |drop| [kind, drop]);
+            // A policy alone stands behind FIFO, and CSFQ behind turns by flow.
+            let alone = if kind.ends_with("csfq") { "turns" } else { "fifo" };
+            let [schedule, policy] = drop.map_or([alone, kind], |drop| [kind, drop]);
             let drop = drop.map(|drop| format!("drop={drop}"));
             let params = read(kind, &drop.as_deref().into_iter().collect::<Vec<_>>()).unwrap();
             ([schedule, policy], params)

@@ -279,6 +279,22 @@ fn a_core_knows_customers_and_no_flows() {
 }
 
 #[test]
+fn turns_are_weighted_by_what_a_flow_may_send() {
+    // No share is known: FS = C = 8 Mb/s. With a guarantee of 4 Mb/s 1 + 4/8.
+    let mut hcsfq = hcsfq(&[], |_| ());
+    let setting = FlowSetting::Guarantee(Rate::from_mbit(4), Span::ZERO);
+    BufferPolicy::<SimplePacket>::set_flow(&mut hcsfq, FlowId(1), setting);
+    let mut turn = |mut packet: SimplePacket| {
+        hcsfq.admit(Time::from_secs(1), &mut packet, queued(0));
+        BufferPolicy::<SimplePacket>::turn(&hcsfq)
+    };
+    let weighted = |weight| Turn::Weighted(Weight::new(weight).unwrap());
+    assert_eq!(turn(packet(0, 0, 1_000)), weighted(1.0));
+    assert_eq!(turn(packet(1, 1, 1_000)), weighted(1.5));
+    assert_eq!(turn(labelled(1, 1e6)), Turn::Arrival);
+}
+
+#[test]
 fn an_egress_takes_labels_off() {
     let mut hcsfq = hcsfq(&[], |params| params.egress = true);
     let mut packet = labelled(0, 1e6);

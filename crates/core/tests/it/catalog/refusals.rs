@@ -182,7 +182,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "hcsfq",
             &["initial=1Mbit"],
-            "`initial`: unknown parameter; known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
+            "`initial`: unknown parameter; known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, by_flow, \
              bits, marking, bucket, catch_up, reserve, isolate, preset",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
