@@ -293,9 +293,9 @@ impl RateLabels {
         Weight::new(larger(weight, 1e-6)).map_or(Turn::Flow, Turn::Weighted)
     }
 
-    /// w_i.
+    /// w_i, the weight of `flow`.
     #[inline]
-    fn weight(&self, flow: FlowId) -> f64 {
+    pub(crate) fn weight(&self, flow: FlowId) -> f64 {
         self.weights.get(flow.slot()).map_or(1.0, |weight| weight.get())
     }
 
