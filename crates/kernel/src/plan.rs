@@ -155,6 +155,7 @@ fn system(system: &DisciplineKind) -> Refusal {
         DisciplineKind::Packs(_) => refused("packs", TURNS),
         DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
         DisciplineKind::Ppv(_) => refused("ppv", PUSH_OUT),
+        DisciplineKind::VdqCsaqm(_) => refused("vdq_csaqm", QUEUE),
         DisciplineKind::Sfq(_) => refused("sfq", PUSH_OUT),
         DisciplineKind::Prio(_) => refused("prio", CLASSES),
         DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),

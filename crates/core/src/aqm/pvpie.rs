@@ -107,9 +107,19 @@ const BINS: usize = 1 << (Label::BITS - 7);
 /// of the share start to be dropped.
 const OVERLOAD: f64 = 0.75;
 
+/// The value of a congestion threshold, a code that may be beyond all.
+pub(crate) fn value_of(ctv: u32) -> f64 {
+    Label::from_code(ctv.min((1 << Label::BITS) - 1)).value()
+}
+
+/// Whether `label` is so far below the threshold that a mark is not enough.
+pub(crate) fn is_overload(label: Label, ctv: u32) -> bool {
+    label.value() < OVERLOAD * value_of(ctv)
+}
+
 /// The bytes that arrived lately, by value.
 #[derive(Clone, Debug)]
-struct Values {
+pub(crate) struct Values {
     half: Span,
     /// The end of the half that is being counted.
     until: Time,
@@ -121,13 +131,14 @@ struct Values {
 }
 
 impl Values {
-    fn new(window: Span) -> Self {
+    pub(crate) fn new(window: Span) -> Self {
         let half = Span::from_nanos((window.as_nanos() / 2).max(1));
         Self { half, until: Time::ZERO + half, bytes: Box::new([[0; 2]; BINS]), total: [0; 2], left: [0; 2] }
     }
 
+    /// Counts an arrival.
     #[inline]
-    fn add(&mut self, now: Time, label: Label, size: Bytes) {
+    pub(crate) fn add(&mut self, now: Time, label: Label, size: Bytes) {
         if now >= self.until {
             self.turn(now);
         }
@@ -151,8 +162,14 @@ impl Values {
         if arrived > 0.0 { 1.0 - left / arrived } else { 0.0 }
     }
 
-    /// The code of the value below which the part `p` of the bytes arrived.
-    fn quantile(&self, p: f64) -> u32 {
+    /// The bytes that arrived in a second. What came before the start counts as nothing.
+    pub(crate) fn rate(&self, now: Time) -> f64 {
+        let span = now + self.half + self.half;
+        self.total.iter().sum::<u64>() as f64 / span.since(self.until).as_secs_f64()
+    }
+
+    /// The code of the value below which the part `p` of the bytes arrived: 0 for none of them, or less.
+    pub(crate) fn quantile(&self, p: f64) -> u32 {
         let mut left = p * self.total.iter().sum::<u64>() as f64;
         for (bin, bytes) in (0..).zip(self.bytes.iter()) {
             let bytes = bytes.iter().sum::<u64>() as f64;
@@ -195,11 +212,6 @@ impl PvPie {
             due: Time::ZERO,
         }
     }
-
-    /// Whether `label` is so far below the CTV that a mark is not enough.
-    fn is_overload(&self, label: Label) -> bool {
-        label.value() < OVERLOAD * Label::from_code(self.ctv.min((1 << Label::BITS) - 1)).value()
-    }
 }
 
 impl<P: Packet> BufferPolicy<P> for PvPie {
@@ -223,7 +235,7 @@ impl<P: Packet> BufferPolicy<P> for PvPie {
         if label.code() >= self.ctv || self.state.is_spared(&self.control, backlog.bytes) {
             return Admission::Accept;
         }
-        if self.ecn && packet.ecn().is_capable() && !self.is_overload(label) {
+        if self.ecn && packet.ecn().is_capable() && !is_overload(label, self.ctv) {
             return Admission::Mark;
         }
         Admission::Drop(DropReason::Early)
@@ -244,7 +256,7 @@ impl<P: Packet> BufferPolicy<P> for PvPie {
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("drop_prob", self.state.drop_prob());
-        show("ctv", Label::from_code(self.ctv.min((1 << Label::BITS) - 1)).value());
+        show("ctv", value_of(self.ctv));
     }
 
     fn limit(&self) -> Option<Limit> {

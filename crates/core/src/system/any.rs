@@ -10,7 +10,7 @@ use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::discipline::Discipline;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, hfsc, htb, isolate,
-    packs, ppv, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo,
+    packs, ppv, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo, vdq_csaqm,
 };
 use crate::aqm::{
     ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, pvpie, random_drop, red,
@@ -129,6 +129,8 @@ family! {
         |params, link| Box::new(rifo::Rifo::new(params, link.link_rate, link.smallest_weight()));
     Ppv(ppv::PpvParams), [ppv::ENTRY],
         |params, link| Box::new(ppv::Ppv::new(params, link.link_rate, link.stream()));
+    VdqCsaqm(vdq_csaqm::VdqCsaqmParams), [vdq_csaqm::ENTRY],
+        |params, link| Box::new(vdq_csaqm::VdqCsaqm::new(params, link.link_rate, link.stream()));
     Cebinae(cebinae::CebinaeParams), [cebinae::ENTRY],
         |params, link| Box::new(cebinae::Cebinae::new(params, link.link_rate, link.stream()));
     Sfq(sfq::SfqParams), [sfq::ENTRY],

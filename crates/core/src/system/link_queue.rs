@@ -225,6 +225,7 @@ impl DisciplineParams {
         let value = |edge: &ValueEdgeParams| Some((LabelKind::Value, edge.role, edge.egress));
         match (self.dividing(), self.policy()) {
             (DisciplineKind::Ppv(params), _) => value(&params.edge),
+            (DisciplineKind::VdqCsaqm(params), _) => value(&params.edge),
             (_, Some(PolicyParams::PvPie(params))) => value(&params.edge),
             _ => self.rate_labels().map(|(role, egress)| (LabelKind::Rate, role, egress)),
         }

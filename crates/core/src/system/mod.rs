@@ -21,6 +21,7 @@
 //! | [`isolate`] | presents hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`packs`] | strict-priority queues that admit and sort by quantiles of ranks | Gran Alcoz et al. 2025 |
 //! | [`ppv`] | a FIFO that drops the packet of least value | Nádas, Turányi, Rácz 2016 |
+//! | [`vdq_csaqm`] | an L4S queue and a classic one, which share by values | Nádas, Gombos, Fejes, Laki 2020 |
 //! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //! | [`rank_queues`] | FIFO queues in strict priority for packets with ranks, the common part of `aifo`, `packs`, `rifo`, `sp_pifo` | – |
@@ -67,6 +68,7 @@ pub mod rifo;
 pub mod sffc_fronted;
 pub mod sfq;
 pub mod sp_pifo;
+pub mod vdq_csaqm;
 
 pub use any::{BoxedDiscipline, BufferParams, DisciplineKind, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 pub use catalog::Catalog;

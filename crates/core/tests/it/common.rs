@@ -98,6 +98,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         }
         "ppv" => "target=4p".to_owned(),
         "pvpie" => "target=1ms tupdate=1ms alpha=50 beta=50 max_burst=2ms window=20ms".to_owned(),
+        "vdq_csaqm" => "target=1ms window=10ms".to_owned(),
         "dualpi2" => "target=1ms rtt_max=3ms min_th=100us".to_owned(),
         "cobalt" => "target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),
         "cake" => "flows=4 ways=2 target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),

@@ -129,6 +129,9 @@ fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
             // By default PIE takes longer than this to drop what has no label.
             keys.extend(["tupdate=1ms", "alpha=50", "beta=50", "max_burst=0s"]);
         }
+        if kind == "vdq_csaqm" {
+            keys.extend(["target=1ms", "window=10ms"]);
+        }
         let Ok(params) = read(kind, &keys) else { continue };
         let [greedy, real_rate] = [false, true].map(|is_real_rate| transcript(&params, None, is_real_rate).1);
         // The traits of a scheduler with a policy or a shaper belong to neither.
