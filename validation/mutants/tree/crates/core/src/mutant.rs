@@ -159,6 +159,13 @@ mutants! {
     PpsOneTicket, "pps-one-ticket", "every packet carries one ticket",
         "mark::currency_exchange::tests::after_idle_time_a_packet_is_worth_at_most_a_window";
 
+    PpvNoDraw, "ppv-no-draw", "each packet carries the value of its flow's whole rate, not of a part of it",
+        "mark::value::tests::what_is_worth_more_than_a_rate_has_that_rate";
+    PpvIndependentDraws, "ppv-independent-draws", "draws of a flow are independent of each other",
+        "mark::value::tests::of_any_packets_of_a_flow_as_many_as_should_are_below_a_part";
+    PpvTail, "ppv-tail", "a full buffer refuses the arrival, whatever its value",
+        "system::ppv::tests::the_victim_is_that_of_a_search";
+
     RampNoFilter, "ramp-no-filter", "L is 1: no low-pass filter",
         "system::ramp::tests::a_step_is_answered_as_the_loop_in_fluid_answers_it";
     RampNoD, "ramp-no-d", "D is 0",
