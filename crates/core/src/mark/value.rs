@@ -51,13 +51,13 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of values.
     pub struct ValueParams {
-        /// Throughput-value function per weight: rates and values; if not set 1e15 divided by the rate in b/s, for fair shares.
+        /// Throughput-value function per weight, rates and values; if not set 1e15 b/s divided by the rate.
         tvf: Option<Tvf> = Param::unset("Nádas, Turányi, Rácz 2016").symbol("V"),
         /// Time constant of the rate of a flow, at the edge.
         k: Span = Param::of("100ms", "as CSFQ; the published program: 40 ms").symbol("K"),
-        /// How many times less a rate beyond the mean over `history` counts, at least 1: a flow that was silent has this weight for a while.
+        /// How many times less a rate beyond its mean over `history` counts; at least 1.
         burst_factor: f64 = Param::of("1", "Nádas, Turányi, Rácz 2016: one timescale").symbol("alpha"),
-        /// The long timescale, for `burst_factor`.
+        /// Long timescale, for `burst_factor`.
         history: Span = Param::of("10s", "chosen"),
     }
     check: Self::check

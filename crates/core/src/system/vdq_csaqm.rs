@@ -55,11 +55,11 @@ params! {
     /// Parameters of [`VdqCsaqm`].
     pub struct VdqCsaqmParams {
         limit: Option<BufferSize> = LIMIT,
-        /// Delay of the virtual queue of all packets that is aimed at.
+        /// Virtual delay of all packets that is aimed at.
         target: Span = Param::of("15ms", "chosen: as RFC 9332"),
-        /// Delay of the virtual queue of L4S packets that is aimed at.
+        /// Virtual delay of L4S packets that is aimed at.
         l4s_target: Span = Param::of("1ms", "chosen: as RFC 9332"),
-        /// Drain of the virtual queue of L4S packets, as a part of the link.
+        /// Drain of the virtual L4S queue, as a part of the link.
         virtual_rate: Ratio = Param::of("95%", "chosen"),
         /// Time over which values that arrive are counted.
         window: Span = Param::of("200ms", "chosen: some round trips"),
