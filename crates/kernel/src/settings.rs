@@ -76,7 +76,6 @@ impl CoreSettings {
                 "target_delay",
                 "must be \"0s\", the law of the papers (preset = \"paper\")",
             ),
-            (params.l4s, "l4s", "must be false: nothing is marked here"),
             (params.avoidance > Ratio::ZERO, "avoidance", "must be 0"),
             (share.onset, "onset", "must be false"),
             (share.accepted_rate != AcceptedRate::Arrivals, "accepted_rate", "must be \"arrivals\""),

@@ -27,8 +27,8 @@
 //! Beyond the papers, off unless set, and for their estimate only: `decay` between 0 and 1, `onset` and
 //! `avoidance` are the three ideas that the paper of 2002 names as further work in section 5.
 //!
-//! `l4s`, off unless set, marks the excess of scalable senders instead of dropping it (`l4s.rs`): with label
-//! r and share α,
+//! Packets of scalable senders (`l4s`, by the ECN field of each packet) are marked for the excess instead of dropped (`l4s.rs`), and wait
+//! in a queue of their own that is served first (`l4s_lane.rs`): with label r and share α,
 //!
 //! ```text
 //! p_C = max(0, 1 - α/r),   p_L = 2 sqrt(p_C)
@@ -37,8 +37,7 @@
 //! A sender that takes the share over a round trip of W packets needs a mark probability of 2/W, which it
 //! gets at r = α / (1 - 1/W²): 0.25 % above α with 20 packets. Its share is thus that of TCP, whose drop
 //! probability of some 3/W² reduces r to r (1 - p_C) = α. From r = 4/3 α on p_C drops its packets too. A
-//! marked packet keeps its label, since its flow sends no less; the queue from the excess lowers α by
-//! `target_delay`.
+//! marked packet keeps its label, since its flow sends no less; the queue from the excess lowers α.
 //!
 //! Also by default (`by_flow`), packets that are labelled here take [turns by flow](crate::schedule::turns): an edge has
 //! state of its flows anyway, and a call need not wait for a download. Packets that were labelled upstream keep
@@ -49,10 +48,11 @@
 
 use alloc::boxed::Box;
 
-use super::l4s::{self, L4S, Signal};
+use super::l4s::{L4S, Signal};
+use super::l4s_lane::{self, Decision, Lane, Parts};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
-use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
+use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::flow_setting::FlowSetting;
 use crate::label::Format;
 use crate::limit::{BufferSize, Limit, LinkLimit};
@@ -81,7 +81,7 @@ pub const CSFQ: Entry = Entry {
         shares: Shares::Approximate,
         limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
             and a single TCP flow leaves an eighth of the link idle. A guarantee of less than a packet in `k` is not kept. Behind `isolate`, a slow flow beside \
-            a flood of its own host loses up to 45 % of its packets. With `l4s` an ECT(1) flow that ignores \
+            a flood of its own host loses up to 45 % of its packets. An ECT(1) flow that ignores \
             marks keeps up to 4/3 of its share.",
         ..Traits::NONE
     },
@@ -119,6 +119,9 @@ pub(super) const EGRESS: Param = Param::of("false", "chosen")
 /// Whether what is labelled here takes turns by flow.
 pub(super) const BY_FLOW: Param = Param::of("true", "chosen: an edge has state of flows").in_paper("false")
     .doc("Whether packets that are labelled here take turns by flow, as with `stfq`; those labelled upstream keep their order of arrival.");
+/// L4S marks, unless the law of the papers applies.
+pub(super) const L4S_BY_PACKET: Param =
+    Param::of("true", "chosen: RFC 9331; the papers drop").or(&L4S).in_paper("false");
 /// The parameters of the edge: rates first, then labels and guarantees.
 pub(super) const EDGE: (&[Param], &[Param]) = RateLabelParams::PARAMS.split_at(2);
 /// The parameters of the estimate: times first, then the readings of the papers.
@@ -182,7 +185,7 @@ params! {
         ..SHARE.1,
         /// By how much a full buffer lowers the fair share; in proportion between the threshold and the limit.
         avoidance: Ratio = Param::of("0", "2002 paper, section 5, as further work"),
-        l4s: bool = L4S,
+        l4s: bool = L4S_BY_PACKET,
         /// Settings for rates and labels at the edge.
         edge: RateLabelParams => RateLabelParams::from_args,
         /// Settings for the estimate of the fair share.
@@ -201,6 +204,12 @@ impl CsfqParams {
     pub fn takes_turns(&self) -> bool {
         self.by_flow && self.role != RouterRole::Core
     }
+
+    /// Whether L4S packets are marked; the law of the papers drops them like others.
+    #[must_use]
+    pub fn marks_l4s(&self) -> bool {
+        self.l4s && self.fair_share.target_delay > Span::ZERO
+    }
 }
 
 /// The state of a CSFQ queue: the estimate for its link, and the flows that it labels.
@@ -214,6 +223,7 @@ pub struct Csfq {
     /// None if the parameter is zero.
     avoidance: Option<Ratio>,
     l4s: bool,
+    lane: Lane,
     format: Format,
     /// Boxed, so that a core has no memory for it.
     edge: Box<RateLabels>,
@@ -234,7 +244,8 @@ impl Csfq {
             egress: params.egress,
             reserve: Reserve { part: params.reserve, pays_debts: params.edge.marking == Marking::Debt },
             avoidance: Some(params.avoidance).filter(|&avoidance| avoidance > Ratio::ZERO),
-            l4s: params.l4s,
+            l4s: params.marks_l4s(),
+            lane: Lane::new(),
             format: params.edge.format(),
             edge: Box::new(RateLabels::new(&params.edge, marking)),
             share: FairShareEstimator::new(&params.fair_share, link_rate),
@@ -278,12 +289,6 @@ impl Csfq {
         }
     }
 
-    /// Signals congestion as in the paper, with probability `p`.
-    #[inline]
-    fn drops(&mut self, p: f64) -> Signal {
-        if self.random.chance(p) { Signal::Dropped } else { Signal::Spared }
-    }
-
     /// The fraction of the fair share that remains above the threshold.
     fn avoided(&self, avoidance: Ratio, backlog: Backlog) -> f64 {
         let above = (self.limit.get().filled_by(backlog) - self.threshold.get()).max(0.0)
@@ -301,12 +306,13 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
             return Admission::Drop(DropReason::Policy);
         };
         let calm = self.is_calm(backlog);
-        let part = self.share.part_at(Fill::of(backlog, self.limit.get()));
-        let p = self.share_at(part, backlog, calm).drop_probability(label);
         let marks = self.l4s && packet.ecn().is_l4s();
-        let signal = if marks { l4s::signal(p, &mut self.random) } else { self.drops(p) };
+        let Parts { own, link: part, first } = self.lane.parts(&self.share, marks, backlog, self.limit.get());
+        let share = self.share_at(own, backlog, calm);
+        let Decision { signal, keeps_label } = l4s_lane::decide(share, label, first, marks, &mut self.random);
         let dropped = signal == Signal::Dropped;
         self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, part });
+        self.lane.arrived(now, packet.size(), marks, !dropped);
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
@@ -320,10 +326,10 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
-        } else if marks && !l4s::is_overload(p) {
+        } else if keeps_label {
             label.write(packet);
         } else {
-            self.share_at(part, backlog, calm).relabel(label, self.format).write(packet);
+            self.share_at(own, backlog, calm).relabel(label, self.format).write(packet);
         }
         if signal == Signal::Marked { Admission::Mark } else { Admission::Accept }
     }
@@ -342,6 +348,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         let queued = scheduler.pop(now);
         let size = queued.as_ref().map(|queued| queued.packet.size());
         self.share.departed(now, size, !scheduler.backlog().is_empty());
+        self.lane.holds(scheduler.l4s_backlog());
         queued
     }
 
@@ -448,7 +455,9 @@ mod tests {
     /// The numbers of marked and dropped packets among 10,000 with `label` and `ecn`, and the labels of the
     /// others.
     fn signalled(ecn: Ecn, label: f64) -> (usize, usize, Vec<f64>) {
-        let mut csfq = with_share(|params| params.l4s = true);
+        let mut csfq = with_share(|params| {
+            (params.l4s, params.fair_share.target_delay) = (true, Span::from_millis(20));
+        });
         let (mut marked, mut dropped, mut labels) = (0, 0, Vec::new());
         for _ in 0..10_000 {
             let mut packet = SimplePacket { ecn, ..labelled(label) };

@@ -73,11 +73,15 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::csfq::{BY_FLOW, EDGE, EGRESS, LIMIT_OF_1998, ROLE, RouterRole, SHARE, THRESHOLD_OF_1998};
+use super::csfq::{
+    BY_FLOW, EDGE, EGRESS, L4S_BY_PACKET, LIMIT_OF_1998, ROLE, RouterRole, SHARE, THRESHOLD_OF_1998,
+};
+use super::l4s::Signal;
+use super::l4s_lane::{self, Decision, Lane, Parts};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::exponential::Exponentials;
-use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
+use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams};
 use crate::flow_setting::FlowSetting;
 use crate::label::Format;
 use crate::limit::{BufferSize, Limit, LinkLimit};
@@ -125,6 +129,7 @@ params! {
         by_flow: bool = BY_FLOW,
         ..EDGE.1,
         reserve: Ratio = RESERVE.in_paper("0%"),
+        l4s: bool = L4S_BY_PACKET,
         /// Settings for rates and labels at the edge.
         edge: RateLabelParams => RateLabelParams::from_args,
         /// Settings for the estimates of fair shares: the readings of 1998, except for guaranteed traffic.
@@ -166,6 +171,14 @@ struct Root {
     random: Stream,
 }
 
+impl HcsfqParams {
+    /// Whether L4S packets are marked; the law of the papers drops them like others.
+    #[must_use]
+    pub fn marks_l4s(&self) -> bool {
+        self.l4s && self.fair_share.target_delay > Span::ZERO
+    }
+}
+
 /// The state of an HCSFQ queue: the estimates of its link and of each customer.
 #[derive(Clone, Debug)]
 pub struct Hcsfq {
@@ -174,6 +187,8 @@ pub struct Hcsfq {
     role: RouterRole,
     egress: bool,
     reserve: Reserve,
+    l4s: bool,
+    lane: Lane,
     format: Format,
     /// r_i, the rates of the flows that are labelled here.
     edge: RateLabels,
@@ -243,6 +258,8 @@ impl Hcsfq {
             role: params.role,
             egress: params.egress,
             reserve: Reserve { part: params.reserve, pays_debts: params.edge.marking == Marking::Debt },
+            l4s: params.marks_l4s(),
+            lane: Lane::new(),
             format: params.edge.format(),
             edge: labels,
             customer_of: customers.of_flows.to_vec(),
@@ -310,9 +327,10 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         };
         let calm =
             !self.root.share.is_by_delay() && self.limit.get().is_filled_up_to(backlog, self.threshold);
-        let queue = Fill::of(backlog, self.limit.get());
+        let limit = self.limit.get();
+        let marks = self.l4s && packet.ecn().is_l4s();
         let counted = self.counted(n, label);
-        let part = self.root.share.part_at(queue);
+        let part = self.lane.parts(&self.root.share, marks, backlog, limit).link;
         let arrival = Arrival { size: packet.size(), label: counted, dropped: false, calm, part };
         self.root.update(now, n, &self.customers[n], arrival);
         if label == RateLabel::Guaranteed {
@@ -321,13 +339,19 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let capacity = self.capacity(n);
         let share = &mut self.customers[n].share;
         share.set_part(capacity, self.root.share.link());
-        let part = share.part_at(queue);
-        let dropped = self.random.chance(share.share_at(part).drop_probability(counted));
+        let Parts { own, link: part, first } = self.lane.parts(share, marks, backlog, limit);
+        // A customer below its part has no share either, once parts are known.
+        let unknown = if self.root.share.fair_share() == FairShare::Unknown { first } else { 1.0 };
+        let Decision { signal, keeps_label } =
+            l4s_lane::decide(share.share_at(own), counted, unknown, marks, &mut self.random);
+        let dropped = signal == Signal::Dropped;
         share.update(now, Arrival { dropped, part, ..arrival });
+        self.lane.arrived(now, packet.size(), marks, !dropped);
         if dropped {
             return Admission::Drop(DropReason::Early);
         }
-        if !self.limit.get().admits(packet, backlog) || self.is_reserved(now, label, queue.filled()) {
+        if !self.limit.get().admits(packet, backlog) || self.is_reserved(now, label, limit.filled_by(backlog))
+        {
             self.root.share.overflow();
             let share = &mut self.customers[n].share;
             if share.is_congested() {
@@ -335,7 +359,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
             }
             return Admission::Drop(DropReason::Overflow);
         }
-        let share = self.customers[n].share.share_at(part);
+        let share = self.customers[n].share.share_at(own);
         if self.turn == Turn::Flow {
             let link = self.root.share.link();
             let fair = share.rate().unwrap_or(link).min(link);
@@ -343,10 +367,12 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
+        } else if keeps_label {
+            label.write(packet);
         } else {
             share.relabel(label, self.format).write(packet);
         }
-        Admission::Accept
+        if signal == Signal::Marked { Admission::Mark } else { Admission::Accept }
     }
 
     #[inline]
@@ -363,6 +389,7 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let queued = scheduler.pop(now);
         let size = queued.as_ref().map(|queued| queued.packet.size());
         self.root.share.departed(now, size, !scheduler.backlog().is_empty());
+        self.lane.holds(scheduler.l4s_backlog());
         queued
     }
 

@@ -36,6 +36,8 @@ pub(crate) const L4S: Param = Param::of("false", "chosen: the papers drop").doc(
 
 /// RFC 9332 appendix A.1: k, recommended for the Internet.
 const K: f64 = 2.0;
+/// A drop probability at which nearly all packets are marked and none is dropped.
+pub(super) const BELOW_OVERLOAD: f64 = 0.24;
 
 /// The signal to an L4S packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,6 +44,7 @@ pub mod fred;
 pub mod hcsfq;
 pub mod head;
 pub(crate) mod l4s;
+mod l4s_lane;
 pub mod longest_queue;
 pub mod occupancy;
 pub mod per_queue;

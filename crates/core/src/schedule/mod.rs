@@ -8,6 +8,7 @@
 //! | [`start_time_fq`] | start-time fair queueing | Goyal, Vin, Cheng 1997 |
 //! | [`scfq`] | self-clocked fair queueing | Golestani 1994 |
 //! | [`confucius`] | fair queueing with shares that move gradually | Meng et al. 2024 |
+//! | [`l4s_first`] | L4S packets before a scheduler for all others | RFC 9332 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
 //! [`turns`] is the scheduler of CSFQ: turns by flow at an edge. `tags.rs` holds what the schedulers with virtual time share.
@@ -15,6 +16,7 @@
 pub mod confucius;
 pub mod drr;
 pub mod fifo;
+pub mod l4s_first;
 pub mod round_robin;
 pub mod scfq;
 pub mod start_time_fq;
@@ -112,6 +114,11 @@ pub trait Scheduler<P: Packet> {
 
     /// All packets held.
     fn backlog(&self) -> Backlog;
+
+    /// The L4S packets held, if they have a queue of their own that is served first.
+    fn l4s_backlog(&self) -> Option<Backlog> {
+        None
+    }
 
     /// Reports named counters and gauges.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}

@@ -13,14 +13,15 @@ use super::{
     packs, ppv, prio, ramp, rifo, sffc_fronted, sfq, sp_pifo, vdq_csaqm,
 };
 use crate::aqm::{
-    ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, pvpie, random_drop, red,
-    rio, sffc, sred, tail, tred,
+    BufferPolicy, ahab, bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, pvpie,
+    random_drop, red, rio, sffc, sred, tail, tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
+use crate::schedule::l4s_first::L4sFirst;
 use crate::schedule::{confucius, drr, fifo, round_robin, scfq, start_time_fq, turns, wf2q_plus};
 use crate::units::Rate;
 
@@ -79,9 +80,9 @@ family! {
     Tred(tred::TredParams), [tred::ENTRY],
         |params, link| tred::Tred::new(params, link.link_rate, link.stream());
     Csfq(csfq::CsfqParams), [csfq::CSFQ, csfq::MCSFQ],
-        |params, link| csfq_of(params, link);
+        |params, link| of_csfq(params, link);
     Hcsfq(hcsfq::HcsfqParams), [hcsfq::ENTRY],
-        |params, link| hcsfq_of(params, link);
+        |params, link| of_hcsfq(params, link);
     Ahab(ahab::AhabParams), [ahab::ENTRY],
         |params, link| ahab::Ahab::new(params, link.link_rate, &link.customers, link.stream());
     Sffc(sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
@@ -241,31 +242,45 @@ impl DisciplineKind {
 impl BufferParams {
     /// An empty buffer. Each pair has its own type, so that a packet costs one virtual call.
     fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
-        let turns = || turns::Turns::new(link.smallest_weight());
         match (&self.schedule, &self.drop) {
-            (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) if params.takes_turns() => {
-                return Box::new(Buffer::new(turns(), csfq_of(params, link)));
+            (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => {
+                of_labels(params.takes_turns(), params.marks_l4s(), link, of_csfq(params, link))
             }
-            (SchedulerParams::Fifo(_), PolicyParams::Hcsfq(params)) if params.takes_turns() => {
-                return Box::new(Buffer::new(turns(), hcsfq_of(params, link)));
+            (SchedulerParams::Fifo(_), PolicyParams::Hcsfq(params)) => {
+                of_labels(params.takes_turns(), params.marks_l4s(), link, of_hcsfq(params, link))
             }
-            _ => {}
+            _ => scheduler!(&self.schedule, link, scheduler => {
+                policy!(&self.drop, link, policy => Box::new(Buffer::new(scheduler, policy)))
+            }),
         }
-        scheduler!(&self.schedule, link, scheduler => {
-            policy!(&self.drop, link, policy => Box::new(Buffer::new(scheduler, policy)))
-        })
     }
 }
 
 /// CSFQ for this link.
-fn csfq_of(params: &csfq::CsfqParams, link: &LinkContext<'_>) -> csfq::Csfq {
+fn of_csfq(params: &csfq::CsfqParams, link: &LinkContext<'_>) -> csfq::Csfq {
     csfq::Csfq::new(params, link.link_rate, link.stream(), link.stream_for("marking")).with_rtts(link.rtts)
 }
 
 /// HCSFQ for this link.
-fn hcsfq_of(params: &hcsfq::HcsfqParams, link: &LinkContext<'_>) -> hcsfq::Hcsfq {
+fn of_hcsfq(params: &hcsfq::HcsfqParams, link: &LinkContext<'_>) -> hcsfq::Hcsfq {
     let streams = [link.stream(), link.stream_for("root"), link.stream_for("marking")];
     hcsfq::Hcsfq::new(params, link.link_rate, &link.customers, streams).with_rtts(link.rtts)
+}
+
+/// A policy by labels, with `turns` for flows that enter the network here and a queue for L4S packets before all others.
+fn of_labels<P: Packet>(
+    turns: bool,
+    l4s: bool,
+    link: &LinkContext<'_>,
+    policy: impl BufferPolicy<P> + Send + 'static,
+) -> BoxedDiscipline<P> {
+    let by_flow = || turns::Turns::new(link.smallest_weight());
+    match (turns, l4s) {
+        (true, true) => Box::new(Buffer::new(L4sFirst::new(by_flow()), policy)),
+        (true, false) => Box::new(Buffer::new(by_flow(), policy)),
+        (false, true) => Box::new(Buffer::new(L4sFirst::new(fifo::Fifo::new()), policy)),
+        (false, false) => Box::new(Buffer::new(fifo::Fifo::new(), policy)),
+    }
 }
 
 /// The discipline for the greedy flows of a RAMP; none if they share one queue.

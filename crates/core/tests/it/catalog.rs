@@ -48,6 +48,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "ties") => "arrival",
         (_, "rtt_of") => "all",
         (_, "end") => "tail",
+        ("csfq" | "mcsfq" | "hcsfq", "l4s") => "false",
         (_, "auto" | "l4s") => "true",
         ("tred", "gentle") => "false",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows")

@@ -183,7 +183,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             "hcsfq",
             &["initial=1Mbit"],
             "`initial`: unknown parameter; known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, by_flow, \
-             bits, marking, bucket, catch_up, reserve, isolate, preset",
+             bits, marking, bucket, catch_up, reserve, l4s, isolate, preset",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),
