@@ -31,12 +31,16 @@ fn shared() -> SharedState {
 
 /// A packet of 1250 bytes, 1 ms at 10 Mb/s.
 fn packet(shared: &mut SharedState, now: Time) -> Packet {
+    packet_with(shared, now, Ecn::NotEct)
+}
+
+fn packet_with(shared: &mut SharedState, now: Time, ecn: Ecn) -> Packet {
     let buffer = shared.pool.take(0).unwrap();
     let description = Description {
         flow: FlowId(1),
         size: Bytes::new(1_250),
         protocol: Protocol::Udp,
-        ecn: Ecn::NotEct,
+        ecn,
         label: None,
         account: 1,
         counts: true,
@@ -187,4 +191,32 @@ fn the_end_of_an_overload_is_told_by_a_link_that_is_idle() {
     let told: Vec<_> = shared.overloads.iter().map(|(_, _, overload)| overload.is_over).collect();
     assert_eq!(told, [false, true]);
     assert_eq!(link.next(), Time::MAX);
+}
+
+#[test]
+fn csfq_marks_packets_of_l4s_and_drops_others() {
+    // 12 Mb/s for 10 s on 10 Mb/s: within 4/3 of the share all of the excess is marked.
+    let outcome = |ecn| {
+        let mut shared = SharedState::new(Pool::new(256, 1_514), 2);
+        let parts = LinkParts::new(0, queue("csfq", "100kB"), Rate::from_mbit(10));
+        let mut link = Link::new(parts, Pace::rate(Rate::from_mbit(10)), None);
+        let mut marked = 0;
+        for n in 0..12_000 {
+            let now = Time::ZERO + Span::from_micros(833 * n);
+            while link.next() <= now {
+                let at = link.next();
+                if let Some(packet) = link.on_timer(at, &mut shared) {
+                    marked += u64::from(packet.was_marked());
+                    shared.pool.give_back(packet.buffer);
+                }
+            }
+            let packet = packet_with(&mut shared, now, ecn);
+            link.enter(now, packet, &mut shared);
+        }
+        (marked, shared.flows[1].dropped.iter().sum::<u64>())
+    };
+    let (marked, dropped) = outcome(Ecn::Ect1);
+    assert!(marked > 6_000, "{marked} marked, {dropped} dropped");
+    let (marked, dropped) = outcome(Ecn::NotEct);
+    assert!(marked == 0 && dropped > 1_500, "{marked} marked, {dropped} dropped");
 }

@@ -8,7 +8,7 @@ use crate::common::{dropped, link, run, throughput};
 /// Returns the outcome of `count` flows each with Prague and with CUBIC over a link of `rate` Mb/s with a
 /// round-trip time of `rtt` ms, and of further text.
 fn beside(queue: &str, rate: u64, rtt: u64, count: usize, rest: &str) -> Outcome {
-    let pairs = 2 * count + 1;
+    let pairs = 2 * count + 3;
     // Queues whose packets carry rate labels take no tickets.
     let tickets = if queue.contains("tred") { "tickets = 1000" } else { "" };
     let (near, far) = (rtt * 1_000 / 8, rtt * 1_000 / 4);
@@ -37,32 +37,58 @@ fn marked_and_dropped(outcome: &Outcome, name: &str) -> (u64, u64) {
     (flows.iter().map(|flow| flow.marked).sum(), flows.iter().map(|flow| dropped(&flow.dropped)).sum())
 }
 
+/// Returns the 99 % delay of the first flow of a group, in ms.
+fn delay(outcome: &Outcome, name: &str) -> f64 {
+    group(outcome, name)[0].delay.quantile(0.99).unwrap().as_secs_f64() * 1e3
+}
+
 const FLOOD: &str = "[flow.flood]\nfrom = \"l5\"\nto = \"r5\"\necn = \"ect1\"\n\
                      source = { kind = \"cbr\", rate = \"60Mbit\", packet = \"1500B\", jitter = \"5%\" }\n";
 
 #[test]
 fn csfq_gives_scalable_and_classic_flows_and_a_flood_that_asks_for_marks_the_same() {
-    let outcome = beside("{ kind = \"csfq\", l4s = true }", 40, 20, 2, FLOOD);
+    let outcome = beside("\"csfq\"", 40, 20, 2, FLOOD);
     for name in ["prague", "cubic", "flood"] {
         let (least, most) = shares(&outcome, name, 8.0);
         assert!(least > 0.95 && most < 1.05, "{name}: {least} to {most}");
     }
     let (marked, lost) = marked_and_dropped(&outcome, "prague");
     assert!(marked > 1_000 && lost == 0, "{marked} marked, {lost} lost");
+    // 10 ms of these are propagation.
+    let [prague, cubic] = ["prague", "cubic"].map(|name| delay(&outcome, name));
+    assert!(prague < 13.0 && cubic > 20.0, "{prague} {cubic}");
     // The part of the unresponsive flow beyond its share is dropped, and the rest is marked.
     let (marked, lost) = marked_and_dropped(&outcome, "flood");
     let sent = group(&outcome, "flood")[0].sent.packets.get();
     assert!(lost * 10 > sent * 8 && marked + lost + 100 > sent, "{marked} marked, {lost} lost of {sent}");
     // Without marking Prague loses packets as CUBIC does; DualPI2 enforces no shares.
-    let outcome = beside("\"csfq\"", 40, 20, 2, FLOOD);
+    let outcome = beside("{ kind = \"csfq\", l4s = false }", 40, 20, 2, FLOOD);
+    assert!(delay(&outcome, "prague") > 20.0);
     let (marked, lost) = marked_and_dropped(&outcome, "prague");
     assert!(marked == 0 && lost > 20, "{marked} marked, {lost} lost");
 }
 
 #[test]
+fn weights_of_prague_hold_at_a_short_queue_under_csfq_and_hcsfq() {
+    let flow = |name, pair, weight| {
+        format!("[flow.{name}]\nfrom = \"l{pair}\"\nto = \"r{pair}\"\ntcp = \"prague\"\nweight = {weight}\n")
+    };
+    let rest: String =
+        [("two", 4, 2), ("four", 5, 4)].map(|(name, pair, weight)| flow(name, pair, weight)).concat();
+    for kind in ["csfq", "hcsfq"] {
+        let outcome = beside(&format!("\"{kind}\""), 40, 20, 1, &rest);
+        // Prague and CUBIC of weight 1, Prague of 2 and of 4.
+        for (name, due) in [("prague", 5.0), ("cubic", 5.0), ("two", 10.0), ("four", 20.0)] {
+            let (least, most) = shares(&outcome, name, due);
+            assert!(least > 0.9 && most < 1.1, "{kind} {name}: {least} to {most}");
+            assert!(name == "cubic" || marked_and_dropped(&outcome, name).1 == 0, "{kind} {name}");
+            assert!(name == "cubic" || delay(&outcome, name) < 15.0, "{kind} {name}");
+        }
+    }
+}
+
+#[test]
 fn pfd_behind_queues_for_flows_makes_prague_wait_for_little_and_keeps_its_share() {
-    let delay =
-        |outcome: &Outcome, name| group(outcome, name)[0].delay.quantile(0.99).unwrap().as_secs_f64() * 1e3;
     let with = beside("{ kind = \"stfq\", drop = \"pfd\", l4s = true }", 100, 10, 5, "");
     let without = beside("{ kind = \"stfq\", drop = \"pfd\" }", 100, 10, 5, "");
     // 5 ms of these are propagation. A round of ten flows takes 1.2 ms; early drops begin at 20 ms.
