@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use apportion_report::PointResults;
+use apportion_core::label::Label;
 use apportion_report::link_use::FULL;
+use apportion_report::{FullTags, PointResults};
 use apportion_scenario::{Point, model};
 
 use crate::bottlenecks::{self, Hidden};
@@ -20,7 +21,8 @@ pub(crate) fn of(scenario: &Scenario, records: &[PointResults]) -> Vec<String> {
         let hidden = bottlenecks::hidden(&point.scenario, &record.link_uses());
         let of_scenario =
             point.scenario.warnings().into_iter().map(|text| Warning { key: without_numbers(&text), text });
-        for warning in of_scenario.chain(of_links(&point.scenario, &hidden)) {
+        let full = record.full_tags().and_then(of_full_tags);
+        for warning in of_scenario.chain(of_links(&point.scenario, &hidden)).chain(full) {
             match all.iter_mut().find(|known| known.first.key == warning.key) {
                 Some(known) => {
                     known.count += 1;
@@ -111,6 +113,26 @@ fn way(scenario: &model::Scenario, link: &model::Link) -> String {
         true => format!(" (from `{}` to `{}`)", node(link.from), node(link.to)),
         false => String::new(),
     }
+}
+
+/// Share of packets from which full tags are mentioned. Chosen: those of a flow that starts, whose rate is not known
+/// yet, are fewer.
+const MENTIONED: f64 = 0.01;
+
+/// Returns a warning about tags that were too narrow for their tickets.
+fn of_full_tags(full: &FullTags) -> Option<Warning> {
+    let (writer, key) = match full.is_link {
+        true => ("link", "exchange"),
+        false => ("flow", "mark"),
+    };
+    let text = format!(
+        "{:.0} % of the packets of {writer} `{}` had more tickets than their tags hold, which were lost, so shares do not follow \
+         tickets; write {key} = {{ bits = {} }}, or issue fewer tickets to all",
+        (100.0 * full.share).ceil(),
+        full.writer,
+        Label::BITS
+    );
+    (full.share >= MENTIONED).then(|| Warning { key: format!("full tags of {}", full.writer), text })
 }
 
 /// Returns a warning about access links of a topology, which have the same rate, and one about other links.

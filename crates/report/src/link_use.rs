@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Rate;
 
+use crate::point_summary::FullTags;
 use crate::rows::LinkRow;
 use crate::run_results::PointResults;
 
@@ -86,6 +87,12 @@ impl PointResults {
             rejects: sums.rejects,
         };
         links.iter().map(of).collect()
+    }
+
+    /// The largest share of packets with more tickets than their tags hold; `None` if there were none.
+    #[must_use]
+    pub fn full_tags(&self) -> Option<&FullTags> {
+        self.summary().full_tags.as_ref()
     }
 }
 

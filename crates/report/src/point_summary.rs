@@ -20,12 +20,25 @@ pub struct PointSummary {
     pub(crate) measured: Option<Span>,
     pub(crate) metrics: Metrics,
     pub(crate) links: LinkUses,
+    /// The largest share of full tags, with the flow or link that wrote them; none if no tag was full.
+    pub(crate) full_tags: Option<FullTags>,
     /// Flows in the scenario's order.
     pub(crate) flows: Vec<FlowSummary>,
     /// Replications that are not valid, by seed, with the reason.
     pub(crate) faults: Vec<(u64, String)>,
     /// Numbers to compare with perturbed copies, in the order of the replications; empty if there are none.
     pub(crate) samples: Vec<Sample>,
+}
+
+/// The share of a writer's packets that had more tickets than their tags hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FullTags {
+    /// The flow or link.
+    pub writer: String,
+    /// Whether the writer is a link that exchanges tickets.
+    pub is_link: bool,
+    /// The share of its packets, 0 to 1, in one replication.
+    pub share: f64,
 }
 
 /// A flow over all replications.
@@ -48,6 +61,7 @@ impl PointSummary {
         self.measured.get_or_insert(rows.measured);
         self.metrics.add(rows);
         self.links.add(&rows.links);
+        self.full_tags = self.full_tags.take().into_iter().chain(full_tags(rows)).reduce(FullTags::larger);
         for (at, row) in rows.flows.iter().enumerate() {
             match self.flows.get_mut(at) {
                 Some(flow) => flow.add(row),
@@ -64,6 +78,31 @@ impl PointSummary {
     pub fn entitlement(&self, flow: usize) -> Option<Rate> {
         let mbps = self.flows.get(flow)?.entitlement()?;
         Some(Rate::from_bit((mbps * 1e6).round() as u64))
+    }
+}
+
+/// The writers of full tags in a replication.
+fn full_tags(rows: &ReplicationRows) -> impl Iterator<Item = FullTags> {
+    let of = |writer: &str, is_link, full: f64, sent: u64| FullTags {
+        writer: writer.to_owned(),
+        is_link,
+        share: (full / sent.max(1) as f64).min(1.0),
+    };
+    let flows = rows
+        .flows
+        .iter()
+        .filter_map(move |row| Some(of(&row.flow, false, row.full_tags? as f64, row.sent_packets)));
+    let links = rows.statistics.iter().filter_map(move |row| {
+        let link = rows.links.iter().find(|link| link.link == row.link)?;
+        let is_full = ["full_tags", "full_ack_tags"].contains(&row.statistic.as_str());
+        is_full.then(|| of(&row.link, true, row.value, link.sent_packets))
+    });
+    flows.chain(links)
+}
+
+impl FullTags {
+    fn larger(self, other: Self) -> Self {
+        if other.share > self.share { other } else { self }
     }
 }
 

@@ -423,13 +423,16 @@ impl<P: Packet> LinkState<P> {
         self.queue.inner().statistics(show);
         for (kind, exchange) in &self.instruments.exchanges {
             let stats = exchange.stats();
-            let [tickets_in, tickets_out] = match kind {
-                LabelKind::Tickets => ["tickets_in", "tickets_out"],
-                LabelKind::AckTickets => ["ack_tickets_in", "ack_tickets_out"],
+            let [tickets_in, tickets_out, full_tags] = match kind {
+                LabelKind::Tickets => ["tickets_in", "tickets_out", "full_tags"],
+                LabelKind::AckTickets => ["ack_tickets_in", "ack_tickets_out", "full_ack_tags"],
                 LabelKind::Rate | LabelKind::Value => continue,
             };
             show(tickets_in, stats.tickets_in);
             show(tickets_out, stats.tickets_out);
+            if exchange.full_tags() > 0 {
+                show(full_tags, exchange.full_tags() as f64);
+            }
         }
     }
 

@@ -91,6 +91,13 @@ impl Marks {
         Marker::<P>::acknowledged(&mut self.source, now, packets, packet.label(LabelKind::AckTickets));
     }
 
+    /// The number of packets and acknowledgements so far with more tickets than their tags hold.
+    #[must_use]
+    pub fn full_tags<P: Packet>(&self) -> u64 {
+        let sink = self.sink.as_ref().map_or(0, Marker::<P>::full_tags);
+        Marker::<P>::full_tags(&self.source) + sink
+    }
+
     /// Changes the tickets that the source, or the sink for acknowledgements, is issued.
     pub fn issue<P: Packet>(&mut self, now: Time, kind: LabelKind, tickets: TicketRate) {
         match (kind, &mut self.sink) {

@@ -259,6 +259,9 @@ pub struct FlowOutcome {
     pub lost: u64,
     /// Packets of the flow that were marked.
     pub marked: u64,
+    /// Packets of the flow with more tickets than their tags hold.
+    #[serde(default)]
+    pub full_tags: u64,
     /// Notifications to its sources that a queue cannot carry the flow's requirement. The paper calls them
     /// exceptions (Li, Walpole, McNamee, Pu, Steere 2001).
     pub overloads: u64,

@@ -3,6 +3,7 @@
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::Workload;
+use apportion_runtime::marks::Marks;
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts, Samples};
 use apportion_scenario::model::{Source, Transport};
@@ -12,7 +13,7 @@ use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
-use crate::packet::Store;
+use crate::packet::{Packet, Store};
 use crate::simulation::Simulation;
 
 /// All counts at the start of the measured part, to be subtracted at the end.
@@ -22,6 +23,8 @@ pub struct Baseline {
     counters: FlowCounts,
     totals: Vec<Totals>,
     links: Vec<LinkCounts>,
+    /// By flow; empty if no flow is marked.
+    full_tags: Vec<u64>,
 }
 
 impl<'a> Simulation<'a> {
@@ -53,6 +56,10 @@ impl Simulation<'_> {
             counters: self.shared.counters.clone(),
             totals: self.all_totals(),
             links: self.links.iter().map(|link| link.counts(now, now)).collect(),
+            full_tags: match self.marks.is_empty() {
+                true => Vec::new(),
+                false => (0..self.scenario.flows.len()).map(|flow| self.full_tags(flow)).collect(),
+            },
         }));
         self.find_next_count();
     }
@@ -63,6 +70,12 @@ impl Simulation<'_> {
         let measure = Some(self.scenario.measure_from).filter(|_| self.baseline.is_none());
         let times = [measure.filter(|&at| at > Time::ZERO), self.next_sample];
         self.next_count = times.into_iter().flatten().fold(self.end, Time::min);
+    }
+
+    /// Packets of a flow so far with more tickets than their tags hold.
+    fn full_tags(&self, flow: usize) -> u64 {
+        let marks = self.ids(flow).filter_map(|id| self.marks.get(id as usize)?.as_deref());
+        marks.map(Marks::full_tags::<Packet>).sum()
     }
 
     fn all_totals(&self) -> Vec<Totals> {
@@ -235,6 +248,8 @@ impl Simulation<'_> {
             timeouts += after.timeouts - before.timeouts;
             fast_retransmits += after.fast_retransmits - before.fast_retransmits;
         }
+        let full_before = baseline.and_then(|baseline| baseline.full_tags.get(index)).copied();
+        outcome.full_tags = self.full_tags(index) - full_before.unwrap_or_default();
         outcome.goodput = Some(goodput);
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);

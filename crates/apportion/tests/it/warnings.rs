@@ -98,6 +98,20 @@ fn a_full_link_is_named_where_no_link_is_watched() {
 }
 
 #[test]
+fn tags_that_were_too_narrow_are_named() {
+    // 12,500 packets a second for each flow: 100 and 400 tickets a packet.
+    let full = |tickets| {
+        let mark = ("flow.flood.mark", r#"{ kind = "tickets", bits = 8 }"#);
+        let all = warnings(&[("topology.access.rate", "1Gbit"), mark, ("flow.flood.tickets", tickets)]);
+        all.into_iter().find(|warning| warning.contains("had more tickets"))
+    };
+    let told = "100 % of the packets of flow `flood.1` had more tickets than their tags hold, which were lost, so shares do not \
+                follow tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
+    assert_eq!(full("5000000").as_deref(), Some(told));
+    assert_eq!(full("1250000"), None);
+}
+
+#[test]
 fn a_warning_of_some_points_says_of_how_many() {
     let all = warnings(&[("topology.access.rate", "[\"100Mbit\", \"1Gbit\"]")]);
     assert_eq!(all[0], SHORT);

@@ -70,4 +70,11 @@ impl<P: Packet> Marker<P> for AnyMarker {
     fn issue(&mut self, now: Time, tickets: TicketRate) {
         self.marker::<P>().issue(now, tickets);
     }
+    fn full_tags(&self) -> u64 {
+        match self {
+            Self::Tickets(marker) => Marker::<P>::full_tags(marker),
+            Self::Tsw3cm(marker) => Marker::<P>::full_tags(marker),
+            Self::Value(marker) => Marker::<P>::full_tags(marker),
+        }
+    }
 }

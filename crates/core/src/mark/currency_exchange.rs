@@ -95,6 +95,12 @@ impl CurrencyExchange {
         self.writer.out_tkt_rate()
     }
 
+    /// The number of tags so far that were too narrow for their tickets.
+    #[must_use]
+    pub const fn full_tags(&self) -> u64 {
+        self.writer.full_tags()
+    }
+
     /// The tickets counted so far.
     #[must_use]
     pub const fn stats(&self) -> &ExchangeStats {

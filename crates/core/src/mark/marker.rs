@@ -15,6 +15,11 @@ pub trait Marker<P: Packet> {
 
     /// Sets the tickets issued to the flow from `now` on, for markers that write tickets.
     fn issue(&mut self, _now: Time, _tickets: TicketRate) {}
+
+    /// The number of packets so far with more tickets than their tag holds.
+    fn full_tags(&self) -> u64 {
+        0
+    }
 }
 
 /// The flow and its end for which a marker is built.

@@ -171,6 +171,10 @@ impl<P: Packet> Marker<P> for TicketMarker {
     fn issue(&mut self, now: Time, tickets: TicketRate) {
         self.writer.issue(now, tickets);
     }
+
+    fn full_tags(&self) -> u64 {
+        self.writer.full_tags()
+    }
 }
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ pub struct TicketPolicer {
     effective: f64,
     changed: Time,
     actual_tkt_rate: Tsw,
+    full_tags: u64,
     random: Stream,
 }
 
@@ -135,6 +136,7 @@ impl TicketPolicer {
             out_tkt_rate: tickets,
             effective: initial,
             changed: start,
+            full_tags: 0,
             random,
         }
     }
@@ -212,13 +214,23 @@ impl TicketPolicer {
         Label::new(tag)
     }
 
+    /// The number of tags so far that were too narrow for their tickets: these packets carry fewer than they
+    /// are worth. Tags of unknown issues do not count.
+    #[must_use]
+    pub const fn full_tags(&self) -> u64 {
+        self.full_tags
+    }
+
     fn round(&mut self, tickets: f64) -> f64 {
+        let format = self.params.format();
+        // More than rounding takes away.
+        self.full_tags += u64::from(tickets >= format.max() + 1.0);
         let whole = match self.params.rounding {
             Rounding::Nearest => tickets,
             Rounding::Down => libm::floor(tickets),
             Rounding::Stochastic => libm::floor(tickets + self.random.uniform()),
         };
-        self.params.format().round(whole).max(1.0)
+        format.round(whole).max(1.0)
     }
 }
 
@@ -319,6 +331,20 @@ mod tests {
         assert_eq!(writer.write(Time::ZERO, 1.0).value(), 255.0);
         assert_eq!(writer.write(Time::ZERO, 1e-9).value(), 1.0);
         assert_eq!(read(Label::ZERO), 1.0);
+    }
+
+    #[test]
+    fn tags_too_narrow_for_their_tickets_are_counted() {
+        // Of 255.9 tickets rounding takes a part; 256 are cut; the tag of an unknown issue is no cut.
+        let params = PolicerParams { policing_bound: 1.0, ..params(Rounding::Nearest) };
+        let mut writer = writer(&params, 1_000.0);
+        for (tickets, count) in [(255.0, 0), (255.9, 0), (256.0, 1), (1e9, 2), (1.0, 2)] {
+            writer.write(Time::ZERO, tickets / 1_000.0);
+            assert_eq!(writer.full_tags(), count, "{tickets}");
+        }
+        let mut unknown = TicketPolicer::new(&params, None, Time::ZERO, Stream::new(1, ""));
+        unknown.write(Time::ZERO, 1e9);
+        assert_eq!(unknown.full_tags(), 0);
     }
 
     #[test]

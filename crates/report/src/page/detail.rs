@@ -354,6 +354,7 @@ fn flow_table(point: &PointResults, folded: bool) -> String {
         .measured("Marks", FlowRow::marked_packets)
         .measured("Retransmits", FlowRow::retransmits)
         .measured("Timeouts", FlowRow::timeouts)
+        .measured("Full tags", |flow| FlowRow::full_tags(flow).unwrap_or(0))
         .measured("Notifications", |flow| FlowRow::notifications(flow).unwrap_or(0));
     let rows = shares.iter().take(MAX_FLOWS).map(|share| {
         let name = share.name.as_str();

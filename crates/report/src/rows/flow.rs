@@ -84,6 +84,8 @@ row! {
         completion_mean_s: Option<f64>, "s" = mean(flow.took());
         /// Round trips per minute of a probe: 60 s over the mean round-trip time.
         rpm: Option<f64>, "1/min" = mean(flow.took()).filter(|&took| flow.outcome.is_probe && took > 0.0).map(|took| 60.0 / took);
+        /// Packets with more tickets than their tags hold; missing if none.
+        full_tags: Option<u64>, "packets" = Some(flow.outcome.full_tags).filter(|&count| count > 0);
         /// Notifications from queues that cannot carry the rate that the flow needs; missing if none.
         notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
         /// Lowest throughput over entitlement in any second (or sample interval, if longer) throughout which the flow had an entitlement;

@@ -85,6 +85,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         dropped: BTreeMap::from([(DropReason::Overflow, bytes / 100_000)]),
         lost: 0,
         marked: 0,
+        full_tags: 0,
         overloads: 0,
         retransmits: Some(bytes / 98_000),
         timeouts: Some(u64::from(made.delay_ms > 80.0) * 3),
