@@ -75,6 +75,9 @@ pub(crate) fn of_flow(
     static TICKETS: LazyLock<Item> = LazyLock::new(|| Item::text(ticket::ENTRY.name, Place::Line(1)));
     let item = fields.item("mark").or_else(|| issued.then_some(&*TICKETS))?;
     let marker = marker(catalog, item, &fields.path_of("mark"), problems)?;
+    if matches!(&*marker, MarkerParams::Tickets(mark) if mark.hold.is_some()) {
+        check_hold(fields, is_acknowledged, problems);
+    }
     let takes_tickets = matches!(*marker, MarkerParams::Tickets(_));
     if takes_tickets && !issued && !sink_elsewhere {
         let message = "no tickets are issued to the flow; write for example tickets = 100, or ack_tickets = \
@@ -87,4 +90,16 @@ pub(crate) fn of_flow(
         fields.refuse("mark", message, problems);
     }
     Some(marker)
+}
+
+/// Refuses to hold a rate where tickets are not the source's, or nothing tells it the rate.
+fn check_hold(fields: &Fields<'_>, is_acknowledged: bool, problems: &mut Problems) {
+    let mend = match (is_acknowledged, fields.item("tickets").is_some()) {
+        (true, true) => return,
+        (true, false) => {
+            "its receiver decides on its tickets; issue `tickets` to the source instead of `ack_tickets`"
+        }
+        (false, _) => "only acknowledgements tell it the rate that arrives; write a flow of TCP or QUIC",
+    };
+    fields.refuse("mark", format!("the flow cannot hold a rate: {mend}, or leave `hold` out"), problems);
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`rate_label`] | the rates of the flows that enter a CSFQ router, or a guarantee | Stoica, Shenker, Zhang 1998; Pelsser, De Cnodder 2002 |
 //! | [`ticket`] | tickets at a TCP source, at an edge, or on ACKs at a sink | Zhang et al. 2002 |
+//! | [`rate_hold`] | adjusts the tickets of a flow so that it holds a rate | the same, section III-E |
 //! | [`ticket_policer`] | limits tickets written to those issued | the same, sections II-G and III-J |
 //! | [`currency_exchange`] | trades tickets of one currency for those of the next router | the same, sections II-D to II-G |
 //! | [`value`] | the value of a packet, from a throughput-value function ([`tvf`]) | Nádas, Turányi, Rácz 2016 |
@@ -16,6 +17,7 @@
 mod any;
 pub mod currency_exchange;
 mod marker;
+pub mod rate_hold;
 pub mod rate_label;
 pub mod ticket;
 pub mod ticket_policer;

@@ -21,17 +21,22 @@
 //! a flood that starts, or one in pulses, carries the tickets of its silence, and no router drops it.
 //! `burst_window` extends over at least `BURST` packets, so that random gaps are not taken for bursts.
 //!
+//! With `hold` the flow adjusts its tickets to hold a rate (section III-E, [`rate_hold`](crate::mark::rate_hold)).
+//! Its rate is AvgRate times the mean size of its packets. Its changes take effect at once: they are slow, and
+//! a lag of `issue_window` would add to the loop's.
+//!
 //! Cost: O(1), two averages per packet, three without acknowledgements; 250 bytes per flow, none of it in routers. Parameters: [`ENTRY`].
 
 use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
+use crate::mark::rate_hold::RateHold;
 use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, Param, Role, Traits};
+use crate::param::{Entry, EntryArgs, Param, ParamError, Role, Traits, require};
 use crate::params;
-use crate::units::{Span, TicketRate, Time};
+use crate::units::{Bytes, Rate, Span, TicketRate, Time};
 
 /// The ticket marker in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -66,10 +71,29 @@ params! {
             "chosen: shorter than a buffer fills; else a flood in pulses carries the tickets of its silence; the paper, section II-B: no",
         )
         .in_paper("0s"),
+        /// The rate of packets, headers included, that a flow with acknowledgements tries to hold: its tickets rise and fall
+        /// within `hold_bound`.
+        hold: Option<Rate> = Param::unset("off: tickets stay as issued; the paper, section III-E, leaves it to the application"),
+        /// With `hold`, tickets stay between those issued divided by this and times this.
+        hold_bound: f64 = Param::of("4", "chosen: limits what a flow takes from others of its currency"),
         /// How tickets are written.
         ..writer: PolicerParams where {
             policing_window: Param::of("2s", "chosen: as `window`; the paper has one WinLength, 5 s").in_paper("5s"),
         },
+    }
+    check: Self::check
+}
+
+impl TicketMarkerParams {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+        require(self.hold != Some(Rate::ZERO), "hold", "write a rate above zero, for example \"5Mbit\"")?;
+        let at_least = "tickets lie between those issued divided by this and times this: write a number from 1, for example 4";
+        require(self.hold_bound >= 1.0, "hold_bound", at_least)?;
+        args.refuse_idle(&[(
+            "hold_bound",
+            self.hold.is_none(),
+            "it has no effect: only `hold` changes tickets",
+        )])
     }
 }
 
@@ -88,6 +112,8 @@ pub struct TicketMarker {
     /// AckInTktRate at a source whose receiver decides.
     ack_in_tkt_rate: Option<Tsw>,
     writer: TicketPolicer,
+    /// The tickets of a flow that holds a rate, and the mean size of its packets in bits.
+    hold: Option<(RateHold, f64)>,
     /// The kind of label written.
     kind: LabelKind,
 }
@@ -106,6 +132,9 @@ impl TicketMarker {
                 .then(|| (Tsw::new(params.burst_window, UNKNOWN, start), params.burst_window.as_secs_f64())),
             acknowledged,
             ack_in_tkt_rate: tickets.is_none().then(|| Tsw::new(params.window, 0.0, start)),
+            hold: params.hold.filter(|_| acknowledged).zip(tickets).map(|(rate, tickets)| {
+                (RateHold::new(rate, params.hold_bound, params.window, tickets, start), 0.0)
+            }),
             writer: TicketPolicer::new(&params.writer, tickets, start, random),
             kind: LabelKind::Tickets,
         }
@@ -127,6 +156,14 @@ impl TicketMarker {
         rate.max(self.floor)
     }
 
+    /// Adjusts the tickets of a flow that holds a rate, which sends a packet of `size`; AvgRate is `rate`.
+    fn hold(&mut self, now: Time, rate: f64, size: Bytes) {
+        let Some((hold, mean)) = &mut self.hold else { return };
+        let bits = size.bits() as f64;
+        *mean += (bits - *mean) * if *mean == 0.0 { 1.0 } else { SIZE_WEIGHT };
+        self.writer.follow(now, hold.tickets(now, rate * *mean));
+    }
+
     /// Counts a packet of a flow that sends `rate`; its rate in a burst if that is higher.
     fn burst(&mut self, now: Time, rate: f64) -> Option<f64> {
         let (burst, window) = self.burst.as_mut()?;
@@ -138,6 +175,8 @@ impl TicketMarker {
 
 /// The least number of packets of a burst. Chosen: the rate over 20 random arrivals varies by a sixth.
 const BURST: f64 = 20.0;
+/// The weight of a packet in the mean size. Chosen: a mean over some ten packets.
+const SIZE_WEIGHT: f64 = 0.1;
 
 impl<P: Packet> Marker<P> for TicketMarker {
     #[inline]
@@ -147,6 +186,7 @@ impl<P: Packet> Marker<P> for TicketMarker {
         }
         // Section II-G: OutTkt = OutTktRate / AvgRate × OutTktRate / ActualTktRate.
         let rate = self.avg_rate(now);
+        self.hold(now, rate, packet.size());
         let label = match self.burst(now, rate) {
             Some(burst) => self.writer.write_at_most(now, 1.0 / burst),
             None => self.writer.write(now, 1.0 / rate),
@@ -169,7 +209,10 @@ impl<P: Packet> Marker<P> for TicketMarker {
     }
 
     fn issue(&mut self, now: Time, tickets: TicketRate) {
-        self.writer.issue(now, tickets);
+        match &mut self.hold {
+            Some((hold, _)) => hold.issue(tickets),
+            None => self.writer.issue(now, tickets),
+        }
     }
 
     fn full_tags(&self) -> u64 {

@@ -203,6 +203,8 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "adaptive") => "true",
         (_, "policing_window") => "9s",
         (_, "policing_bound") => "4.5",
+        (_, "hold") => "3Mbit",
+        (_, "hold_bound") => "5.5",
         (_, "bits") => "9",
         (_, "form") => "floating",
         (_, "rounding") => "stochastic",
@@ -349,7 +351,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("ahab", "epoch" | "k" | "k_customer")
         | ("ramp", "target_delay" | "patience")
         | ("pfd", "thresh") => true,
-        _ => ["peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
+        _ => ["hold", "peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
     }
 }
 

@@ -41,6 +41,7 @@ mod population;
 use std::borrow::Cow;
 
 use apportion_core::limit::LinkLimit;
+use apportion_core::mark::MarkerParams;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
@@ -97,6 +98,7 @@ impl Scenario {
     /// `None` if entitlements are undefined, that is if:
     /// - flows with tickets share a network with flows without;
     /// - connections of short flows have tickets each;
+    /// - a flow adjusts its tickets to hold a rate;
     /// - a flow crosses links that divide among hosts in different ways;
     /// - flows between the same two hosts cross different links that divide by `both`;
     /// - customers or hosts are limited at several links and the division does not converge;
@@ -135,7 +137,8 @@ impl Scenario {
     /// the first phase. `None` as for [`entitlements`](Self::entitlements).
     #[must_use]
     pub fn due(&self, activity: &[Vec<Phase>], from: Time, to: Time) -> Option<Due> {
-        if self.has_classes() || self.divides() {
+        let holds_rate = |flow: &Flow| matches!(flow.mark.as_deref(), Some(MarkerParams::Tickets(mark)) if mark.hold.is_some());
+        if self.has_classes() || self.divides() || self.flows.iter().any(holds_rate) {
             return None;
         }
         let timed = self.as_recorded(from, to);

@@ -222,7 +222,7 @@ fn what_flows_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("tickets = 1\nmark = { windw = \"1s\" }"),
-        "19: flow.f.mark.windw: unknown parameter (did you mean `window`?); known here: window, decay, burst_window, issue_window, \
+        "19: flow.f.mark.windw: unknown parameter (did you mean `window`?); known here: window, decay, burst_window, hold, hold_bound, issue_window, \
          policing_window, policing_bound, bits, form, rounding, preset"
     );
     assert_eq!(error("tickets = 1\nmark = { bits = 3 }"), "19: flow.f.mark.bits: a tag has 4 to 17 bits");
@@ -369,4 +369,31 @@ fn tickets_do_not_cross_a_queue_that_writes_another_label() {
     // Without tickets, or only in the other direction, nothing is lost.
     scenario(&text("queue = \"csfq\"", "", ""));
     scenario(&text("back = { queue = \"csfq\" }", "tickets = 1", ""));
+}
+
+#[test]
+fn a_flow_holds_a_rate_only_with_tickets_and_acknowledgements_of_its_own() {
+    let hold = "mark = { kind = \"tickets\", hold = \"2Mbit\" }";
+    let held = scenario(&text("", &format!("tickets = 100\n{hold}"), ""));
+    assert_eq!(tickets(&held.flows[0]).hold, Some("2Mbit".parse().unwrap()));
+    // What it is due depends on its controller.
+    assert!(held.entitlements().is_none());
+    assert!(scenario(&text("", "tickets = 100", "")).entitlements().is_some());
+    let check = |text: &str, told: &str| {
+        let error = refused(text);
+        assert!(error.contains(told), "{error}");
+    };
+    let at_sink = text("", &format!("ack_tickets = 100\n{hold}"), "");
+    check(&at_sink, "the flow cannot hold a rate: its receiver decides on its tickets");
+    let udp =
+        text("", &format!("tickets = 100\nsource = {{ kind = \"cbr\", rate = \"1Mbit\" }}\n{hold}"), "");
+    check(&udp.replace("tcp = \"rfc\"", ""), "only acknowledgements tell it the rate that arrives");
+    check(
+        &text("", "tickets = 100\nmark = { hold_bound = 8 }", ""),
+        "it has no effect: only `hold` changes tickets",
+    );
+    check(
+        &text("", "tickets = 100\nmark = { hold = \"2Mbit\", hold_bound = 0.5 }", ""),
+        "write a number from 1",
+    );
 }
