@@ -14,12 +14,11 @@
 //! whole range. The iteration therefore starts from [`STARTS`] random allocations. Results that differ by more
 //! than [`AGREEMENT`] are refused. Equilibria that no start leads to are not found.
 //!
-//! Cost: O(k² log k) for each family of k children, in each round, at most PATIENCE rounds, [`STARTS`] times.
+//! Cost: O(k log k) for each family of k children, in each round, at most PATIENCE rounds, [`STARTS`] times.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::hierarchical::fill;
 use super::infeasible::{Infeasible, is_amount};
 use crate::random::Stream;
 
@@ -155,19 +154,72 @@ fn offers(tree: &RightsTree, leaves: &[(usize, usize)], shares: &[f64]) -> Vec<f
     let mut offers = vec![0.0; count];
     for at in [count].into_iter().chain(0..count) {
         let amount = offers.get(at).copied().unwrap_or(tree.capacity);
-        let level = |greedy: Option<usize>| {
-            let want = |&child: &usize| if Some(child) == greedy { f64::INFINITY } else { wants[child] };
-            fill(amount, children[at].iter().map(|child| (want(child), tree.rights[*child].weight)).collect())
-        };
-        let common = level(None);
-        for &child in &children[at] {
-            // More demand of a child that is limited already does not change the level.
-            let weight = tree.rights[child].weight;
-            let is_limited = common * weight < wants[child];
-            offers[child] = weight * if is_limited { common } else { level(Some(child)) };
+        let family = Family::new(children[at].iter().map(|&child| (wants[child], tree.rights[child].weight)));
+        for (offer, &child) in family.offers(amount).into_iter().zip(&children[at]) {
+            offers[child] = offer;
         }
     }
     offers
+}
+
+/// Children that divide an amount, by the level up to which each is filled.
+struct Family {
+    /// Wants and weights.
+    asks: Vec<(f64, f64)>,
+    /// The places in `asks`, those that are filled first in front.
+    order: Vec<usize>,
+    /// For each place of `order` and the end: what those in front want, and the weights of the others.
+    sums: Vec<(f64, f64)>,
+}
+
+impl Family {
+    fn new(asks: impl Iterator<Item = (f64, f64)>) -> Self {
+        let asks: Vec<(f64, f64)> = asks.collect();
+        let full = |at: usize| asks[at].0 / asks[at].1;
+        let mut order: Vec<usize> = (0..asks.len()).collect();
+        order.sort_by(|&a, &b| full(a).total_cmp(&full(b)));
+        let mut sums = vec![(0.0, 0.0); asks.len() + 1];
+        for (place, &at) in order.iter().enumerate() {
+            sums[place + 1].0 = sums[place].0 + asks[at].0;
+        }
+        for (place, &at) in order.iter().enumerate().rev() {
+            sums[place].1 = sums[place + 1].1 + asks[at].1;
+        }
+        Self { asks, order, sums }
+    }
+
+    /// The level at which all take `amount`. The child at a place of `order`, if any, wants without end.
+    fn level(&self, amount: f64, greedy: Option<usize>) -> f64 {
+        // What those in front of `place` take, and the weights of all others.
+        let sums = |place: usize| {
+            let (wants, weights) = self.sums[place];
+            let (want, weight) =
+                greedy.filter(|&at| at < place).map_or((0.0, 0.0), |at| self.asks[self.order[at]]);
+            (wants - want, weights + weight)
+        };
+        let (mut from, mut to) = (0, self.order.len());
+        while from < to {
+            let place = from.midpoint(to);
+            let (want, weight) = self.asks[self.order[place]];
+            let (wants, weights) = sums(place);
+            if wants + want / weight * weights <= amount { from = place + 1 } else { to = place }
+        }
+        let (wants, weights) = sums(from);
+        if weights > 0.0 { (amount - wants).max(0.0) / weights } else { f64::INFINITY }
+    }
+
+    /// What each child would get of `amount` if it wanted without end.
+    fn offers(&self, amount: f64) -> Vec<f64> {
+        let common = self.level(amount, None);
+        let mut offers = vec![0.0; self.asks.len()];
+        for (place, &at) in self.order.iter().enumerate() {
+            // More demand of a child that is limited already does not change the level.
+            let (want, weight) = self.asks[at];
+            let is_limited = common * weight < want;
+            offers[at] = weight * if is_limited { common } else { self.level(amount, Some(place)) };
+        }
+        offers
+    }
 }
 
 #[cfg(test)]
@@ -251,6 +303,23 @@ mod tests {
         // A narrower uphill link decides alone: 2, 1 of 3, which leaves each its part downhill of 6.
         let links = [links[0].clone(), tree(6.0, &[(None, 1.0), (None, 2.0)])];
         near(congestion_shares(&links, &flows), &[2.0, 1.0]);
+    }
+
+    #[test]
+    fn offers_are_those_of_filling_with_an_endless_want() {
+        let mut random = Stream::new(5, "asks");
+        for count in 1..40 {
+            let asks: Vec<(f64, f64)> =
+                (0..count).map(|_| (random.uniform(), 0.1 + random.uniform())).collect();
+            let amount = random.uniform() * f64::from(count);
+            let offers = Family::new(asks.iter().copied()).offers(amount);
+            for (at, offer) in offers.into_iter().enumerate() {
+                let mut endless = asks.clone();
+                endless[at].0 = f64::INFINITY;
+                let due = asks[at].1 * crate::fairness::hierarchical::fill(amount, endless);
+                assert!((offer - due).abs() <= 1e-9 * due, "{offer} {due} of {amount} in {asks:?}");
+            }
+        }
     }
 
     #[test]
