@@ -53,6 +53,8 @@ pub enum GoesBy {
     Tickets,
     /// Customers.
     Customers,
+    /// Agreements.
+    Agreements,
     /// Classes.
     Classes,
     /// Which flows are real-rate, and the rates that they need.
@@ -77,6 +79,7 @@ impl GoesBy {
             Self::Colours => "the colours of packets",
             Self::Tickets => "the tickets on packets",
             Self::Customers => "the customers of flows",
+            Self::Agreements => "the agreements of hosts",
             Self::Classes => "the classes of flows",
             Self::RealRate => "what real-rate flows need",
             Self::Reports => "what routers report of flows",

@@ -9,6 +9,7 @@
 //! | [`scfq`] | self-clocked fair queueing | Golestani 1994 |
 //! | [`confucius`] | fair queueing with shares that move gradually | Meng et al. 2024 |
 //! | [`l4s_first`] | L4S packets before a scheduler for all others | RFC 9332 |
+//! | [`rcs`] | recursive congestion shares | Brown et al. 2024 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
 //! [`turns`] is the scheduler of CSFQ: turns by flow at an edge. `tags.rs` holds what the schedulers with virtual time share.
@@ -17,6 +18,7 @@ pub mod confucius;
 pub mod drr;
 pub mod fifo;
 pub mod l4s_first;
+pub mod rcs;
 pub mod round_robin;
 pub mod scfq;
 pub mod start_time_fq;

@@ -22,7 +22,7 @@ use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::l4s_first::L4sFirst;
-use crate::schedule::{confucius, drr, fifo, round_robin, scfq, start_time_fq, turns, wf2q_plus};
+use crate::schedule::{confucius, drr, fifo, rcs, round_robin, scfq, start_time_fq, turns, wf2q_plus};
 use crate::units::Rate;
 
 // The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
@@ -48,6 +48,8 @@ family! {
         |_params, link| wf2q_plus::Wf2qPlus::new(link.smallest_weight());
     Confucius(confucius::ConfuciusParams), [confucius::ENTRY => longest_queue::ENTRY],
         |params, _link| confucius::Confucius::new(params);
+    Rcs(rcs::RcsParams), [rcs::ENTRY => longest_queue::ENTRY],
+        |params, link| rcs::Rcs::new(params, &link.rights, link.smallest_weight());
 }
 
 family! {

@@ -3,6 +3,7 @@
 use crate::flow_setting::FlowSetting;
 use crate::packet::{Customers, FillTarget, FlowClass, FlowId, HostPair};
 use crate::random::Stream;
+use crate::schedule::rcs::Rights;
 use crate::units::{Bytes, Rate, Span, Weight};
 
 /// The link for which a discipline is built, and the parameters of its flows.
@@ -25,6 +26,8 @@ pub struct LinkContext<'a> {
     pub targets: &'a [Option<FillTarget>],
     /// The customers of flows and their weights.
     pub customers: Customers<'a>,
+    /// The rights to the link by agreements.
+    pub rights: Rights<'a>,
     /// Hosts by flow number. Flows beyond the end have number 0 at both ends.
     pub hosts: &'a [HostPair],
     /// The part of packet sizes beyond the IP packet: zero in scenarios, the `overhead` of a gateway's
@@ -49,6 +52,7 @@ impl<'a> LinkContext<'a> {
             classes: &[],
             targets: &[],
             customers: Customers::default(),
+            rights: Rights::default(),
             hosts: &[],
             layer2: Bytes::ZERO,
             seed,

@@ -54,6 +54,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "gentle" | "bytes" | "stale_out" | "many_flows")
         | ("red" | "codel" | "pie" | "fq_pie", "ecn") => "true",
         ("sffc" | "nbq", "wait") => "4",
+        (_, "levels") => "2",
         (_, "increment") => "0.7%",
         (_, "decrement") => "0.3%",
         ("pie" | "fq_pie", "derandomize") => "false",
@@ -351,7 +352,8 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("ahab", "epoch" | "k" | "k_customer")
         | ("ramp", "target_delay" | "patience")
         | ("pfd", "thresh") => true,
-        _ => ["hold", "peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
+        _ => ["hold", "peak", "maxrate", "bucket", "initial", "report_discards", "form", "levels"]
+            .contains(&name),
     }
 }
 

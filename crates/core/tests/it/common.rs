@@ -4,6 +4,7 @@ pub use apportion_core::SimplePacket;
 use apportion_core::limit::Limit;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
+use apportion_core::schedule::rcs::Rights;
 use apportion_core::system::catalog::{Catalog, Selection};
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{self, Rate, Time, Weight};
@@ -38,6 +39,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
         classes: &[],
         targets: &[],
         customers: Customers::default(),
+        rights: Rights::default(),
         hosts: &[],
         seed: 1,
         layer2: units::Bytes::ZERO,

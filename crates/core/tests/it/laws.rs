@@ -53,7 +53,7 @@ fn every_discipline_keeps_the_laws_of_all() {
 
 #[test]
 fn schedulers_that_promise_a_bound_keep_it() {
-    for (kind, quantum) in [("drr", 1_500), ("stfq", 0), ("scfq", 0)] {
+    for (kind, quantum) in [("drr", 1_500), ("stfq", 0), ("scfq", 0), ("rcs", 0)] {
         let params = read(kind, &["limit=100000p"]).expect("a valid table");
         let tried =
             Laws::default().cases(8).fair(Bytes::new(quantum)).verify(|link| params.build_simple(link));
@@ -88,7 +88,7 @@ proptest! {
         // RED and its relatives learn of idle time by these calls, as do schedulers whose debts end with it,
         // and FQ and FQ-CoDel update their rounds. SF-FC contains FQ-CoDel, Confucius start-time FQ. CSFQ measures the last transmission.
         let uses_idle_time = [
-            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "confucius", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
+            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "confucius", "rcs", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
         ];
         for (kind, drop) in combinations() {
             if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {

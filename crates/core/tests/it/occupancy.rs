@@ -7,6 +7,7 @@ use apportion_core::buffer::Buffer;
 use apportion_core::packet::Customers;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
+use apportion_core::schedule::rcs::Rights;
 use apportion_core::system::{LinkContext, LinkQueue, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
@@ -54,6 +55,7 @@ fn build(keys: &str) -> LinkQueue<SimplePacket> {
         classes: &[],
         targets: &[],
         customers: Customers::default(),
+        rights: Rights::default(),
         hosts: &[],
         seed: 1,
         layer2: Bytes::ZERO,

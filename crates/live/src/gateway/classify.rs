@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 use apportion_core::FlowSetting;
 use apportion_core::packet::{CustomerId, Customers, FillTarget, FlowClass, FlowId, HostPair};
+use apportion_core::schedule::rcs::Rights;
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
@@ -234,6 +235,7 @@ impl Classifier {
                 weights: &self.customer_weights,
                 names: &self.customer_names,
             },
+            rights: Rights::default(),
             hosts: &all(&self.slots, |given| given.hosts),
             layer2: own.overhead,
             seed: config.seed,

@@ -20,6 +20,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{Customers, FlowId, Packet, SimplePacket};
 use crate::queue::{Backlog, DropReason, Sink};
+use crate::schedule::rcs::Rights;
 use crate::system::classes::{Class, Classes};
 use crate::system::context::LinkContext;
 use crate::system::discipline::Discipline;
@@ -191,6 +192,7 @@ impl<P: Packet> Disciplines<P> {
                 classes: &[],
                 targets: &[],
                 customers: Customers::default(),
+                rights: Rights::default(),
                 hosts: &[],
                 layer2: link.layer2,
                 seed: link.seed,
