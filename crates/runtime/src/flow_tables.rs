@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use apportion_core::FlowSetting;
+use apportion_core::fairness::Right;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FillTarget, FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
+use apportion_core::schedule::rcs::Rights;
 use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Weight};
 
+use apportion_scenario::agreements::LinkRights;
 use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
 use crate::connections::Numbers;
@@ -36,6 +39,8 @@ pub struct FlowTables {
     customer_names: Vec<String>,
     /// The hosts at the ends of flows, for each link that isolates hosts at some time, by its name.
     hosts: BTreeMap<String, Vec<HostPair>>,
+    /// The rights of flows by agreements, for each link that divides by them at some time.
+    rights: BTreeMap<LinkId, (Vec<Right>, Vec<Option<u32>>)>,
     seed: u64,
 }
 
@@ -73,6 +78,7 @@ impl FlowTables {
             customer_weights: scenario.customer_weights(),
             customer_names: scenario.customer_names(),
             hosts: hosts(scenario, numbers),
+            rights: rights(scenario, numbers),
             seed,
         }
     }
@@ -103,6 +109,10 @@ impl FlowTables {
                 weights: &self.customer_weights,
                 names: &self.customer_names,
             },
+            rights: self
+                .rights
+                .get(&link)
+                .map_or_else(Rights::default, |(vertices, of_flows)| Rights { vertices, of_flows }),
             hosts: self.hosts.get(&scenario.links[link.index()].name).map_or(&[], Vec::as_slice),
             layer2: Bytes::ZERO,
             seed: self.seed,
@@ -174,6 +184,21 @@ fn hosts(scenario: &Scenario, numbers: &Numbers) -> BTreeMap<String, Vec<HostPai
     let table =
         |(id, link): (LinkId, &Link)| (link.name.clone(), numbers.by_id(scenario, |flow| pair(flow, id)));
     links.filter(isolates).map(table).collect()
+}
+
+/// The vertices of each link that divides by agreements, and the vertex of each flow.
+fn rights(scenario: &Scenario, numbers: &Numbers) -> BTreeMap<LinkId, (Vec<Right>, Vec<Option<u32>>)> {
+    let by_id = |LinkRights { vertices, of_flows }: LinkRights| {
+        let mut vertex_of: Vec<Option<u32>> = Vec::new();
+        for (flow, vertex) in of_flows {
+            let ids = numbers.ids(flow);
+            let (start, end) = (ids.start as usize, ids.end as usize);
+            vertex_of.resize(vertex_of.len().max(end), None);
+            vertex_of[start..end].fill(vertex);
+        }
+        (vertices, vertex_of)
+    };
+    scenario.rights().into_iter().map(|(link, rights)| (link, by_id(rights))).collect()
 }
 
 /// The exchanges of tickets on a link: one for data if the link is issued tickets, directly or by its

@@ -4,6 +4,7 @@ use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
 
 use crate::admission;
+use crate::agreements;
 use crate::changes;
 use crate::classes;
 use crate::customers;
@@ -69,6 +70,8 @@ pub(crate) fn build(
     }
     // Changes name links and flows; if some of them are missing, errors about names would be wrong.
     let sound = problems.is_empty();
+    let agreements = if sound { agreements::read(&fields, &nodes, &links, problems) } else { Vec::new() };
+    let sound = problems.is_empty();
     let changes = match fields.item("change") {
         Some(item) if sound => changes::read(item, &links, &flows, &defaults.catalog, problems),
         _ => Vec::new(),
@@ -87,7 +90,7 @@ pub(crate) fn build(
     let sample = read_sample(&fields, stop, problems);
     notes.extend(problems.take_notes());
     let title = fields.text("title").unwrap_or(file_name).to_owned();
-    Some(Scenario {
+    let scenario = Scenario {
         title,
         seed: seed?,
         stop,
@@ -97,9 +100,14 @@ pub(crate) fn build(
         links,
         flows,
         customers,
+        agreements,
         changes,
         notes,
-    })
+    };
+    if sound {
+        agreements::check(&scenario, &fields, problems);
+    }
+    Some(scenario)
 }
 
 fn declared_links<'a>(fields: &Fields<'a>, problems: &mut Problems) -> Option<&'a Table> {

@@ -17,8 +17,8 @@ use crate::selection::Part;
 use crate::sizes::SIZES;
 use crate::sweep::LISTS;
 use crate::tables::{
-    ACCESS, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE,
-    ROOT, SOURCES, TOPOLOGIES,
+    ACCESS, AGREEMENT, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST,
+    RATE_TABLE, ROOT, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PROFILES, TcpParams};
 use crate::transport;
@@ -57,6 +57,7 @@ pub fn reference() -> String {
         ("`lost` of a link", "", LOST),
         ("`[flow.NAME]`", include_str!("reference/flow.md"), FLOW),
         ("`[customer.NAME]`", "", CUSTOMER),
+        ("`[agreement.NAME]`", "", AGREEMENT),
         ("`[[change]]`", "", CHANGE),
     ];
     for (title, example, keys) in tables {

@@ -20,6 +20,7 @@
 //! | [`queue`], `selection` | a discipline from its text; selections from the catalogue |
 //! | `classes`, `marking`, `labels` | flows in the classes of queues; markers and exchanges; labels along paths |
 //! | `flows`, `customers`, `jitter` | flows from groups; their customers; the time that hosts take |
+//! | [`agreements`] | who pays whom, and the rights to links that follow |
 //! | `source`, `written_source` | sources of flows; the same in a scenario file |
 //! | `sizes`, `written_sizes` | sizes of files: likewise |
 //! | [`media`], `media_sources` | sources of video and voice that react to delay and loss: likewise |
@@ -37,6 +38,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agreements;
 pub mod describe;
 pub mod direction;
 pub mod document;

@@ -44,6 +44,8 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// The customers that flows name, sorted by name.
     pub customers: Vec<Customer>,
+    /// Who pays whom, by payer and provider each once.
+    pub agreements: Vec<Agreement>,
     /// Changes, sorted by time, then by setting.
     pub changes: Vec<Change>,
     /// Notes on files whose content was not read as written, one line each, for [warnings](Self::warnings).
@@ -324,6 +326,21 @@ pub struct Customer {
     pub name: String,
     /// The weight among customers.
     pub weight: Weight,
+}
+
+/// A node pays another, next to it, for access.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// The name, unique among those of the file.
+    pub name: String,
+    /// The node that pays.
+    pub payer: NodeId,
+    /// The node that is paid.
+    pub provider: NodeId,
+    /// The weight among the agreements of the provider.
+    pub weight: Weight,
+    /// Whether the file has it; else it follows from the place of the payer at the edge.
+    pub is_written: bool,
 }
 
 /// When a flow starts.

@@ -86,11 +86,27 @@ pub(crate) const ROOT: &[Param] = &[
         "Customers by name; needed for weights other than 1. Flows name theirs under `customer`.",
     ),
     optional(
+        "agreement",
+        of(Kind::Map(AGREEMENT)),
+        "Who pays whom for access, by name. Queues `rcs` divide links by that, and so do entitlements.",
+    ),
+    optional(
         "plans",
         TEXT,
         "File of customers with rates; a queue `{ kind = \"htb\", plans = \"down\" }` has its classes.",
     ),
     optional("change", of(Kind::Tables(CHANGE)), "Timed changes during the run."),
+];
+
+/// An agreement of two nodes that a link joins.
+pub(crate) const AGREEMENT: &[Param] = &[
+    required(
+        "payer",
+        TEXT,
+        "Node that pays. A node with one neighbour and no agreement pays that neighbour.",
+    ),
+    required("provider", TEXT, "Node that is paid, next to it."),
+    default("weight", NUMBER.within(Range::AboveZero), "1", "Weight among those who pay this provider."),
 ];
 
 /// Default values of links and of flows.

@@ -49,6 +49,7 @@ impl Scenario {
         all.extend(self.unheeded());
         all.extend(self.idle_tickets());
         all.extend(self.idle_customers());
+        all.extend(self.idle_agreements());
         all.extend(self.weights_alone());
         let packets =
             self.flows.iter().flat_map(|flow| [Some(flow.transport.packet()), flow.transport.ack()]);

@@ -54,6 +54,10 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     if goes_by_tickets && none_has(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
         return Some("it goes by tickets, and no flow has any".to_owned());
     }
+    let mut agreements = situation.base.points().iter().flat_map(|point| &point.scenario.agreements);
+    if discipline.goes_by(GoesBy::Agreements) && !agreements.any(|one| one.is_written) {
+        return Some("it goes by agreements, and there are none".to_owned());
+    }
     let goes_by_colours = discipline.goes_by(GoesBy::Colours);
     let has_mark = |flow: &Flow| flow.mark.is_some() && flow.tickets.is_none();
     if goes_by_colours && none_has(has_mark) {

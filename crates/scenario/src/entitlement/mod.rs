@@ -1,5 +1,5 @@
-//! Entitlements of the flows of a scenario over time: by weights and guarantees, or by customers or tickets
-//! if flows have them.
+//! Entitlements of the flows of a scenario over time: by weights and guarantees, or by agreements, customers
+//! or tickets if there are any.
 //!
 //! A flow is due a rate at each time, which depends on the other flows with a demand then: the weighted
 //! max-min allocation with guarantees ([`max_min`](apportion_core::fairness::max_min())), or that of
@@ -60,6 +60,9 @@ pub const WORK_MAX: usize = 5_000_000;
 /// fifth of the overall maximum.
 const WINDOW_WORK_MAX: usize = WORK_MAX / 5;
 
+/// The work of a division by agreements, in divisions by weights. Chosen: some hundred rounds from each start.
+const ROUNDS: usize = 100;
+
 /// The demand of a flow at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
@@ -86,7 +89,8 @@ pub struct Phase {
 
 impl Scenario {
     /// Entitlements of the flows over the measured part of the run, in the order of flows: means of rates
-    /// over time. Rates are by tickets if flows have tickets, else weighted max-min with guarantees. If flows
+    /// over time. With agreements, or a queue `rcs`, they are the congestion shares of who pays whom, whatever
+    /// tickets and customers there are. Else rates are by tickets if flows have tickets, else weighted max-min with guarantees. If flows
     /// have customers, rates are weighted max-min of customers and then of their flows, with guarantees of
     /// flows as floors of both.
     ///
@@ -102,6 +106,7 @@ impl Scenario {
     /// - a flow crosses links that divide among hosts in different ways;
     /// - flows between the same two hosts cross different links that divide by `both`;
     /// - customers or hosts are limited at several links and the division does not converge;
+    /// - by agreements several divisions are in equilibrium;
     /// - a queue has its own classes;
     /// - flows cross groups of links, on which [each run](Scenario::hashed) distributes them;
     /// - queues charge packets of several sizes and the division does not converge;
@@ -345,7 +350,10 @@ impl Walk {
     fn divide(&mut self, now: Time) -> Option<()> {
         let (numbers, classes): (Vec<usize>, Vec<(&Class, u32)>) =
             self.population.active().map(|(number, class, members)| (number, (class, members))).unzip();
-        self.work += self.links.len() + classes.iter().map(|(class, _)| class.links.len()).sum::<usize>();
+        // Congestion shares take many rounds.
+        let rounds = if self.then.has_agreements() { ROUNDS } else { 1 };
+        self.work += rounds * self.links.len()
+            + rounds * classes.iter().map(|(class, _)| class.links.len()).sum::<usize>();
         if self.work > WORK_MAX {
             return None;
         }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use apportion_core::fairness::{
-    Claim, CustomerClaim, Exchange, Holding, fit_guarantees, hierarchical, max_min, ticket_shares,
+    Claim, CustomerClaim, Exchange, Holding, Right, RightsTree, Stake, congestion_shares, fit_guarantees,
+    hierarchical, max_min, ticket_shares,
 };
 use apportion_core::system::isolate::Isolate;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, TicketRate, Weight};
 
 use super::population::Class;
-use crate::model::{Link, Scenario};
+use crate::agreements::LinkRights;
+use crate::model::{Link, LinkId, Scenario};
 
 /// Bits per second of one member of each class, in the order of `classes`. `links` are those that can limit a
 /// flow, by their number in the scenario, ascending; classes refer to them by index. `None` if the division
@@ -45,7 +47,9 @@ fn divide(
     rates: &[f64],
 ) -> Option<Vec<f64>> {
     let any = |has: fn(&Class) -> bool| classes.iter().any(|(class, _)| has(class));
-    if any(|class| class.ack_tickets.is_some()) {
+    if scenario.has_agreements() {
+        by_agreements(scenario, links, classes, rates)
+    } else if any(|class| class.ack_tickets.is_some()) {
         by_tickets(scenario, rates, classes, |class| class.ack_tickets, |link| link.ack_tickets, true)
     } else if any(|class| class.tickets.is_some()) {
         by_tickets(scenario, rates, classes, |class| class.tickets, |link| link.tickets, false)
@@ -157,6 +161,34 @@ fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)
     let claims: Vec<CustomerClaim> = claims.into_iter().zip(classes).map(of_customer).collect();
     let weights: Vec<f64> = weights.iter().copied().map(Weight::get).collect();
     hierarchical(capacities, &weights, &claims).ok()
+}
+
+/// The division by who pays whom, with guarantees left out. None if several divisions are in equilibrium.
+fn by_agreements(
+    scenario: &Scenario,
+    links: &[usize],
+    classes: &[(&Class, u32)],
+    rates: &[f64],
+) -> Option<Vec<f64>> {
+    let stake = |&(class, members): &(&Class, u32)| Stake {
+        leaves: Vec::new(),
+        demand: claim(class, members).demand,
+    };
+    let mut stakes: Vec<Stake> = classes.iter().map(stake).collect();
+    let mut trees = Vec::with_capacity(links.len());
+    for (link, (&id, &capacity)) in links.iter().zip(rates).enumerate() {
+        let crosses = |&at: &usize| classes[at].0.links.contains(&link);
+        let crossing: Vec<usize> = (0..classes.len()).filter(crosses).collect();
+        let flows: Vec<usize> = crossing.iter().map(|&at| classes[at].0.flow).collect();
+        let LinkRights { vertices: mut rights, of_flows } = scenario.rights_of(LinkId(id as u32), &flows);
+        for (&at, (_, vertex)) in crossing.iter().zip(of_flows) {
+            let weight = claim(classes[at].0, classes[at].1).weight;
+            stakes[at].leaves.push((link, rights.len()));
+            rights.push(Right { parent: vertex.map(|vertex| vertex as usize), weight });
+        }
+        trees.push(RightsTree { capacity, rights });
+    }
+    congestion_shares(&trees, &stakes).ok()
 }
 
 /// Whether all flows have equal weights.

@@ -13,6 +13,8 @@ use crate::model::{Flow, LinkId, Scenario, Setting, Source};
 /// The common properties of flows with equal entitlements.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
+    /// One of its flows: with agreements all of them cross the same links.
+    pub(super) flow: usize,
     /// The links that it crosses, in order.
     pub(super) links: Vec<usize>,
     pub(super) customer: usize,
@@ -57,13 +59,16 @@ pub(super) struct Population {
 impl Population {
     /// No demands yet. `place` maps a link of the scenario to its index among those that can limit a flow.
     pub(super) fn new(scenario: &Scenario, place: &[Option<usize>]) -> Self {
-        let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        // By agreements, rights follow all links of a path, else only those that can limit a flow count.
+        let whole = scenario.has_agreements();
+        let mut numbers: BTreeMap<(Vec<usize>, &[LinkId]), usize> = BTreeMap::new();
         let mut paths = Vec::with_capacity(scenario.flows.len());
         let mut links_of_path: Vec<Vec<usize>> = Vec::new();
         for flow in &scenario.flows {
             let links: Vec<usize> = flow.path.iter().filter_map(|id| place[id.index()]).collect();
             let next = links_of_path.len();
-            let number = *numbers.entry(links).or_insert_with_key(|links| {
+            let all: &[LinkId] = if whole { &flow.path } else { &[] };
+            let number = *numbers.entry((links, all)).or_insert_with_key(|(links, _)| {
                 links_of_path.push(links.clone());
                 next
             });
@@ -140,6 +145,7 @@ impl Population {
             return None;
         }
         let class = Class {
+            flow: at,
             links: Vec::new(),
             customer: scenario.customer_of(flow).0 as usize,
             hosts: if self.by_hosts { ends(scenario, flow) } else { [0; 2] },
@@ -216,6 +222,8 @@ pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
     for (link, queue) in queues(scenario) {
         limits[link] |= queue.frames() || queue.max_flow_rate().is_some();
     }
+    // By agreements two links of one rate may weigh flows differently.
+    let only_slower = scenario.has_agreements();
     let mut widest: Vec<usize> = (0..kept.len()).filter(|&link| kept[link]).collect();
     widest.sort_by_key(|&link| std::cmp::Reverse(least[link]));
     for link in widest {
@@ -226,7 +234,8 @@ pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
         };
         let through: Option<std::collections::BTreeSet<usize>> = crossing[link].iter().map(narrow).collect();
         let load = through.map(|through| through.iter().map(|&other| u128::from(most[other])).sum::<u128>());
-        kept[link] = limits[link] || load.is_none_or(|load| load > u128::from(least[link]));
+        let fits = |load: u128| load + u128::from(only_slower) <= u128::from(least[link]);
+        kept[link] = limits[link] || !load.is_some_and(fits);
     }
     (0..kept.len()).filter(|&link| kept[link]).collect()
 }

@@ -1,6 +1,7 @@
 //! The tables `up` and `down`: the settings of one direction.
 
 use crate::gateway::classifier::{Prefix, RuleSet};
+use apportion_core::param::GoesBy;
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::Bytes;
 
@@ -45,6 +46,10 @@ pub(super) fn read<'a>(
     let fifo = Item::text(Part::Queue.example(), fields.place);
     let item = fields.item("queue").unwrap_or(&fifo);
     let queue = read_queue(catalog, item, &fields.path_of("queue"), problems);
+    if queue.as_ref().is_some_and(|queue| queue.params.goes_by(GoesBy::Agreements)) {
+        let message = "`rcs` divides along the agreements of a network, which a gateway does not know; write for example \"drr\"";
+        fields.refuse("queue", message, problems);
+    }
     let exchange = fields.item("exchange").and_then(|item| {
         let params = marking::exchange(catalog, item, &fields.path_of("exchange"), problems)?;
         Some(Written::new(catalog, Part::Exchange, item, (*params).clone()))

@@ -247,6 +247,10 @@ fn values_of_a_direction_are_refused_with_a_fix() {
              rate_link, overhead, queue, delay, loss, labels, tickets, ack_tickets, exchange",
         ),
         (
+            "queue = \"rcs\"",
+            "up.queue: `rcs` divides along the agreements of a network, which a gateway does not know; write for example \"drr\"",
+        ),
+        (
             "overhead = \"1kB\"",
             "up.overhead: 1kB in addition to each packet is more than 256B; write for example \"14B\"",
         ),

@@ -33,6 +33,7 @@ mod per_queue;
 mod pps;
 mod quic;
 mod ramp;
+mod rcs;
 mod responsiveness;
 mod sffc;
 mod tcp;
