@@ -19,11 +19,20 @@ impl Shape {
             Self::Mean => mean(&each),
             Self::Min => each.iter().copied().min_by(f64::total_cmp),
             Self::Max => each.iter().copied().max_by(f64::total_cmp),
+            Self::Median => quantile(each, 0.5),
+            Self::P95 => quantile(each, 0.95),
             Self::Sigma => sigma(&each),
             Self::Jain => jain(&each),
         };
         one.map(|one| vec![one])
     }
+}
+
+/// The smallest of the numbers that at least this share of them does not exceed.
+fn quantile(mut each: Vec<f64>, share: f64) -> Option<f64> {
+    each.sort_by(f64::total_cmp);
+    let rank = (share * each.len() as f64).ceil() as usize;
+    each.get(rank.saturating_sub(1)).copied()
 }
 
 impl Measure {

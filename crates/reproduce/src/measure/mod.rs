@@ -237,6 +237,9 @@ pub enum Shape {
     Min,
     /// The maximum.
     Max,
+    Median,
+    /// The smallest number that at least 95 % do not exceed.
+    P95,
     /// The population standard deviation.
     Sigma,
     /// The Jain index.
