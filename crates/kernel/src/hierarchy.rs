@@ -40,6 +40,7 @@ impl HierarchySettings {
     /// The key that the program does not support, or whose value does not fit.
     pub fn new(params: &HcsfqParams, rate: Rate) -> Result<Self, Unsuitable> {
         let of_link = CsfqParams {
+            by_flow: false,
             limit: params.limit,
             threshold: params.threshold,
             role: params.role,
