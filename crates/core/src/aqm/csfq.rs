@@ -320,7 +320,9 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
             self.share.overflow();
             return Admission::Drop(DropReason::Overflow);
         }
-        if self.turn == Turn::Flow {
+        if self.turn == Turn::Flow && label == RateLabel::Guaranteed {
+            self.turn = Turn::First;
+        } else if self.turn == Turn::Flow {
             let fair = self.share.fair_share().rate().unwrap_or(self.share.link());
             self.turn = self.edge.turn(packet.flow(), 1.0, fair);
         }

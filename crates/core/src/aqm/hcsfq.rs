@@ -360,7 +360,9 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
             return Admission::Drop(DropReason::Overflow);
         }
         let share = self.customers[n].share.share_at(own);
-        if self.turn == Turn::Flow {
+        if self.turn == Turn::Flow && label == RateLabel::Guaranteed {
+            self.turn = Turn::First;
+        } else if self.turn == Turn::Flow {
             let link = self.root.share.link();
             let fair = share.rate().unwrap_or(link).min(link);
             self.turn = self.edge.turn(packet.flow(), fair / link, fair);

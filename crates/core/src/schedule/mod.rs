@@ -59,9 +59,11 @@ pub enum End {
     Tail,
 }
 
-/// How an admitted packet joins a scheduler that has [turns](turns).
+/// How an admitted packet joins a scheduler that has [`turns`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Turn {
+    /// Before all others, unless packets of its flow wait.
+    First,
     /// In order of arrival.
     Arrival,
     /// With the other packets of its flow.

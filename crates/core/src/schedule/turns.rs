@@ -11,8 +11,11 @@
 //! If all packets are labelled here this is start-time fair queueing, and if none is, it is a FIFO.
 //!
 //! A flow's turns are weighted by what it may send: with the fair share FS, its weight w and guarantee g, g + w FS. In CSFQ FS is the same for all,
-//! so a flow without a guarantee has its weight. In HCSFQ FS is the one of the flow's customer. If covered packets cost nothing instead,
-//! those behind an uncovered one would wait for its turn.
+//! so a flow without a guarantee has its weight. In HCSFQ FS is the one of the flow's customer.
+//!
+//! A packet that a guarantee covers is served first, if no packet of its flow waits. Guarantees fit on the link, so these packets
+//! starve no others. Weights alone would not keep a guarantee: each new flow may send a packet before the second one of an old flow,
+//! so a thousand flows of one packet each delay it without bound.
 //!
 //! Limit: if only some packets of a flow have labels, a packet without one may overtake those with one.
 //!
@@ -20,6 +23,7 @@
 
 use alloc::collections::VecDeque;
 
+use super::fifo::Fifo;
 use super::start_time_fq::StartTimeFq;
 use super::{End, Queued, Scheduler, Turn};
 use crate::flow_setting::FlowSetting;
@@ -31,6 +35,8 @@ use crate::units::{Time, Weight};
 #[derive(Clone, Debug)]
 pub struct Turns<P> {
     by_flow: StartTimeFq<P>,
+    /// The packets that are served first.
+    covered: Fifo<P>,
     /// The packets in order of arrival, each with the number of turns since the packet before it.
     in_order: VecDeque<(u32, Queued<P>)>,
     of_core: Backlog,
@@ -44,6 +50,7 @@ impl<P: Packet> Turns<P> {
     pub fn new(smallest: Weight) -> Self {
         Self {
             by_flow: StartTimeFq::new(smallest),
+            covered: Fifo::new(),
             in_order: VecDeque::new(),
             of_core: Backlog::EMPTY,
             last: 0,
@@ -82,18 +89,22 @@ impl<P: Packet> Scheduler<P> for Turns<P> {
     fn push_in_turn(&mut self, now: Time, packet: P, turn: Turn) {
         match turn {
             // Packets of a flow keep their order.
+            Turn::First if !self.by_flow.holds(packet.flow()) => return self.covered.push(now, packet),
             Turn::Arrival if !self.by_flow.holds(packet.flow()) => {
                 self.of_core.add(&packet);
                 let turns = core::mem::take(&mut self.last);
                 return self.in_order.push_back((turns, Queued { packet, arrived: now }));
             }
             Turn::Weighted(weight) => _ = self.by_flow.set_flow(packet.flow(), FlowSetting::Weight(weight)),
-            Turn::Arrival | Turn::Flow => {}
+            Turn::First | Turn::Arrival | Turn::Flow => {}
         }
         self.push(now, packet);
     }
 
     fn pop(&mut self, now: Time) -> Option<Queued<P>> {
+        if let Some(queued) = self.covered.pop(now) {
+            return Some(queued);
+        }
         if self.is_core_next() {
             return self.remove(0);
         }
@@ -121,9 +132,10 @@ impl<P: Packet> Scheduler<P> for Turns<P> {
             turns.forgo();
             Some(queued)
         };
+        let covered = |turns: &mut Self| turns.covered.push_out(now, flow, end);
         match end {
-            End::Head => in_order(self).or_else(|| by_flow(self)),
-            End::Tail => by_flow(self).or_else(|| in_order(self)),
+            End::Head => covered(self).or_else(|| in_order(self)).or_else(|| by_flow(self)),
+            End::Tail => by_flow(self).or_else(|| in_order(self)).or_else(|| covered(self)),
         }
     }
 
@@ -132,11 +144,11 @@ impl<P: Packet> Scheduler<P> for Turns<P> {
     }
 
     fn front(&self) -> Option<&Queued<P>> {
-        if self.is_core_next() {
-            self.in_order.front().map(|(_, queued)| queued)
-        } else {
-            self.by_flow.front()
-        }
+        let turn = || match self.is_core_next() {
+            true => self.in_order.front().map(|(_, queued)| queued),
+            false => self.by_flow.front(),
+        };
+        self.covered.front().or_else(turn)
     }
 
     fn keeps_flows_apart(&self) -> bool {
@@ -144,7 +156,7 @@ impl<P: Packet> Scheduler<P> for Turns<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.by_flow.backlog().plus(self.of_core)
+        self.by_flow.backlog().plus(self.of_core).plus(self.covered.backlog())
     }
 
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
@@ -205,6 +217,20 @@ mod tests {
         (1..=6).for_each(|id| turns.push_in_turn(Time::ZERO, packet(id, 0, 300), third));
         push(&mut turns, 7, &[(1, 300), (1, 300)]);
         assert_eq!(serve(&mut turns, 9), [1, 7, 2, 3, 4, 8, 5, 6]);
+    }
+
+    #[test]
+    fn a_covered_packet_is_first_unless_its_flow_waits() {
+        let mut turns = turns();
+        let covered = |turns: &mut Turns<_>, id, flow| {
+            turns.push_in_turn(Time::ZERO, packet(id, flow, 100), Turn::First);
+        };
+        push(&mut turns, 1, &[(0, 100), (1, 100)]);
+        from_upstream(&mut turns, &[(3, 7)]);
+        covered(&mut turns, 4, 2);
+        covered(&mut turns, 5, 1);
+        assert_eq!(turns.front().unwrap().packet.id, 4);
+        assert_eq!((turns.backlog().packets.get(), serve(&mut turns, 9)), (5, std::vec![4, 1, 2, 3, 5]));
     }
 
     #[test]

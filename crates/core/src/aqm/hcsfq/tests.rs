@@ -280,7 +280,7 @@ fn a_core_knows_customers_and_no_flows() {
 
 #[test]
 fn turns_are_weighted_by_what_a_flow_may_send() {
-    // No share is known: FS = C = 8 Mb/s. With a guarantee of 4 Mb/s 1 + 4/8.
+    // No share is known: FS = C = 8 Mb/s. With a guarantee of 4 Mb/s 1 + 4/8. Covered packets go first.
     let mut hcsfq = hcsfq(&[], |_| ());
     let setting = FlowSetting::Guarantee(Rate::from_mbit(4), Span::ZERO);
     BufferPolicy::<SimplePacket>::set_flow(&mut hcsfq, FlowId(1), setting);
@@ -290,7 +290,9 @@ fn turns_are_weighted_by_what_a_flow_may_send() {
     };
     let weighted = |weight| Turn::Weighted(Weight::new(weight).unwrap());
     assert_eq!(turn(packet(0, 0, 1_000)), weighted(1.0));
-    assert_eq!(turn(packet(1, 1, 1_000)), weighted(1.5));
+    assert_eq!(turn(packet(1, 1, 1_000)), Turn::First);
+    let uncovered = (2..9_999).map(|id| turn(packet(id, 1, 1_000))).find(|turn| *turn != Turn::First);
+    assert_eq!(uncovered, Some(weighted(1.5)));
     assert_eq!(turn(labelled(1, 1e6)), Turn::Arrival);
 }
 
