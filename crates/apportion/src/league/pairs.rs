@@ -27,7 +27,7 @@ const DELAY: &str = "25ms";
 /// The default length of a trial. Chosen: the protocol has ten minutes, for services on the Internet.
 const LENGTH: Span = Span::from_secs(120);
 
-/// A league of pairs, after Prudentia (SIGCOMM 2024): each [service](services) meets each other on one link.
+/// A league of pairs, after Prudentia (SIGCOMM 2024): each [service](crate::services()) meets each other on one link.
 ///
 /// The link has a round-trip time of 50 ms. Of each trial the middle six tenths count.
 ///
@@ -42,8 +42,6 @@ const LENGTH: Span = Span::from_secs(120);
 /// assert!(next_to_a_flood < 0.1);
 /// # Ok::<(), apportion::LeagueError>(())
 /// ```
-///
-/// [services]: crate::services
 #[must_use]
 pub struct Pairs<'a> {
     league: League<'a>,

@@ -34,7 +34,7 @@
 //! The victim is then the flow with the largest q_i/b_i where two packets of each flow do not count. A flow of
 //! weight 1 beside one of 100 holds a packet or none: with its only packet in q_i it would exceed its b_i
 //! most, be the victim of nearly all drops, and TCP would time out. Where all flows hold two packets or fewer, q_i/b_i
-//! decides. With equal thresholds this changes no victim.
+//! decides. With equal thresholds this changes no victim. In a FIFO, each flow holds two packets more than its part of the rest.
 //!
 //! A share of a large buffer is a long delay. C is the rate that the discipline knows: on a link whose rate
 //! varies the last one that the backend has set, which counts for the buffer too.

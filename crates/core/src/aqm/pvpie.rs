@@ -1,7 +1,7 @@
 //! PVPIE: PIE decides how much is to be dropped, and the values of packets which.
 //!
 //! Laki, Gombos, Nádas, Turányi, "Take your own share of the PIE", ANRW 2017, after the published sources: the
-//! paper's text was not at hand. With p the probability of [`pie`], the congestion threshold value (CTV) is
+//! paper's text was not at hand. With p the probability of [PIE](super::pie), the congestion threshold value (CTV) is
 //! the p-quantile of the values that arrived lately, by bytes. An arrival of a lower value is dropped.
 //!
 //! Readings:
