@@ -6,16 +6,14 @@ mod import;
 mod league;
 #[cfg(target_os = "linux")]
 mod on_linux;
-mod pairs;
 #[cfg(target_os = "linux")]
 mod shell;
 mod top;
 
 pub use import::Import;
-pub use league::League;
+pub use league::{League, Pairs};
 #[cfg(target_os = "linux")]
 pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
-pub use pairs::Pairs;
 #[cfg(target_os = "linux")]
 pub use shell::Shell;
 pub use top::Top;

@@ -1,7 +1,8 @@
-//! The arguments of `apportion league`.
+//! The arguments of `apportion league` and `apportion pairs`.
 
 use std::path::PathBuf;
 
+use apportion::units::{Rate, Span};
 use clap::Args;
 
 use super::{CacheUse, PhaseCheck, jobs, whole};
@@ -44,6 +45,48 @@ pub struct League {
     #[arg(long)]
     pub force: bool,
     /// Print all metrics of all cells as JSON, one object a line, and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Print errors only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Pairs {
+    /// Services, by name or path of a file with [flow.NAME] tables [default: all built-in ones]
+    #[arg(long, value_name = "NAME|FILE,...")]
+    pub services: Vec<String>,
+    /// Disciplines of the link, as in `apportion league` [default: '{ kind = "fifo", limit = "200ms" }']
+    #[arg(long, value_name = "NAME,...")]
+    pub disciplines: Vec<String>,
+    /// Rates of the link [default: 8Mbit,50Mbit]
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',')]
+    pub rates: Vec<Rate>,
+    /// Length of a trial, of which the middle six tenths count
+    #[arg(long, value_name = "TIME", default_value = "120s")]
+    pub length: Span,
+    /// Trials of each pair, each with a seed of its own
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole(1..=10_000))]
+    pub seeds: u64,
+    /// Trials that run in parallel; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
+    pub jobs: usize,
+    #[command(flatten)]
+    pub cache: CacheUse,
+    /// Folder in which each result gets a new folder: DIR/1, then DIR/2
+    #[arg(long, value_name = "DIR", default_value = "results/pairs")]
+    pub out: PathBuf,
+    /// Print the services with a line about each, and exit
+    #[arg(long)]
+    pub list: bool,
+    /// Print an estimate of the CPU time and memory, and exit
+    #[arg(long, conflicts_with = "json")]
+    pub estimate: bool,
+    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
+    #[arg(long)]
+    pub force: bool,
+    /// Print each pair as a JSON object on a line, and nothing else
     #[arg(long)]
     pub json: bool,
     /// Print errors only
