@@ -295,7 +295,7 @@ fn every_problem_of_a_scenario_is_in_the_error() {
         error.to_string(),
         "bad.toml:1: stop: missing; write for example stop = \"20ms\"\n\
          bad.toml:4: stopp: unknown key (did you mean `stop`?); known here: title, seed, stop, measure_from, \
-         sample, topology, routing, sweep, defaults, link, flow, customer, plans, change\n\
+         sample, topology, routing, sweep, defaults, link, flow, customer, agreement, plans, change\n\
          bad.toml:8: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
          write for example \"10Mbit\""
     );

@@ -137,7 +137,7 @@ fn every_problem_of_a_scenario_is_an_error_and_exits_with_2() {
         run.err,
         "error: bad.toml:1: stop: missing; write for example stop = \"20ms\"\n\
          error: bad.toml:2: stopp: unknown key (did you mean `stop`?); known here: title, seed, stop, measure_from, \
-         sample, topology, routing, sweep, defaults, link, flow, customer, plans, change\n\
+         sample, topology, routing, sweep, defaults, link, flow, customer, agreement, plans, change\n\
          error: bad.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
          write for example \"10Mbit\"\n"
     );

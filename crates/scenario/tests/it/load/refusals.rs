@@ -38,7 +38,7 @@ weight = 0
             "dir/x.toml:1: seed: missing; write for example seed = 10",
             "dir/x.toml:1: stop: `60` is not a time: the unit is missing; write for example \"20ms\"",
             "dir/x.toml:2: colour: unknown key; known here: title, seed, stop, measure_from, sample, topology, routing, sweep, \
-             defaults, link, flow, customer, plans, change",
+             defaults, link, flow, customer, agreement, plans, change",
             "dir/x.toml:6: link.bottleneck.rate: `10kbps` is not a rate: `bps` is ambiguous: bits or bytes?; \
              write for example \"10Mbit\"",
             "dir/x.toml:7: link.bottleneck.delay: `-5ms` is not a time: it is negative; write for example \"20ms\"",
