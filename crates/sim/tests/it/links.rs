@@ -312,7 +312,7 @@ fn a_buffer_is_shared_by_round_trip_times_measured_or_given() {
         link access1: s1 -> r, rate = 80Mbit, delay = 4900us
         link access2: s2 -> r, rate = 80Mbit, delay = 24900us
         link bottleneck: r -> d, rate = 2Mbit, delay = 1ms,
-            queue = { kind = pfd, limit = 40p, p = 0, thresholds = rtt, rtt_of = all, end = tail }
+            queue = { kind = pfd, limit = 40p, p = 0, thresh = 100%, thresholds = rtt, rtt_of = all, end = tail }
         flow x: s{i} -> d, count = 2, source = { kind = cbr, rate = 2Mbit, jitter = 5% }
     ";
     let ratio = |text: &str| {
