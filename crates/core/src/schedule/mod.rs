@@ -133,3 +133,66 @@ pub trait Scheduler<P: Packet> {
         false
     }
 }
+
+/// A scheduler behind a virtual call. Each pair of a scheduler and a policy is code of its own, so those that no
+/// run waits for share this one.
+pub type BoxedScheduler<P> = alloc::boxed::Box<dyn Scheduler<P> + Send>;
+
+/// A boxed scheduler.
+pub(crate) fn boxed<P: Packet>(scheduler: impl Scheduler<P> + Send + 'static) -> BoxedScheduler<P> {
+    alloc::boxed::Box::new(scheduler)
+}
+
+impl<P: Packet> Scheduler<P> for BoxedScheduler<P> {
+    fn push(&mut self, now: Time, packet: P) {
+        (**self).push(now, packet);
+    }
+
+    fn push_in_turn(&mut self, now: Time, packet: P, turn: Turn) {
+        (**self).push_in_turn(now, packet, turn);
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
+        (**self).pop(now)
+    }
+
+    fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
+        (**self).push_out(now, flow, end)
+    }
+
+    fn next_flow(&self) -> Option<FlowId> {
+        (**self).next_flow()
+    }
+
+    fn front(&self) -> Option<&Queued<P>> {
+        (**self).front()
+    }
+
+    fn keeps_flows_apart(&self) -> bool {
+        (**self).keeps_flows_apart()
+    }
+
+    fn is_transparent(&self) -> bool {
+        (**self).is_transparent()
+    }
+
+    fn upcoming(&self, others: usize) -> Option<&P> {
+        (**self).upcoming(others)
+    }
+
+    fn backlog(&self) -> Backlog {
+        (**self).backlog()
+    }
+
+    fn l4s_backlog(&self) -> Option<Backlog> {
+        (**self).l4s_backlog()
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        (**self).statistics(show);
+    }
+
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        (**self).set_flow(flow, setting)
+    }
+}

@@ -22,7 +22,7 @@ use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::l4s_first::L4sFirst;
-use crate::schedule::{confucius, drr, fifo, rcs, round_robin, scfq, start_time_fq, turns, wf2q_plus};
+use crate::schedule::{boxed, confucius, drr, fifo, rcs, round_robin, scfq, start_time_fq, turns, wf2q_plus};
 use crate::units::Rate;
 
 // The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
@@ -39,17 +39,17 @@ family! {
     Drr(drr::DrrParams), [drr::ENTRY => longest_queue::ENTRY],
         |params, link| drr::Drr::new(params, link.smallest_weight());
     RoundRobin(NoParams), [round_robin::ENTRY => longest_queue::ENTRY],
-        |_params, link| round_robin::RoundRobin::new(link.smallest_weight());
+        |_params, link| boxed(round_robin::RoundRobin::new(link.smallest_weight()));
     StartTimeFq(NoParams), [start_time_fq::ENTRY => longest_queue::ENTRY],
         |_params, link| start_time_fq::StartTimeFq::new(link.smallest_weight());
     Scfq(NoParams), [scfq::ENTRY => longest_queue::ENTRY],
-        |_params, link| scfq::Scfq::new(link.smallest_weight());
+        |_params, link| boxed(scfq::Scfq::new(link.smallest_weight()));
     Wf2qPlus(NoParams), [wf2q_plus::ENTRY => longest_queue::ENTRY],
         |_params, link| wf2q_plus::Wf2qPlus::new(link.smallest_weight());
     Confucius(confucius::ConfuciusParams), [confucius::ENTRY => longest_queue::ENTRY],
-        |params, _link| confucius::Confucius::new(params);
+        |params, _link| boxed(confucius::Confucius::new(params));
     Rcs(rcs::RcsParams), [rcs::ENTRY => longest_queue::ENTRY],
-        |params, link| rcs::Rcs::new(params, &link.rights, link.smallest_weight());
+        |params, link| boxed(rcs::Rcs::new(params, &link.rights, link.smallest_weight()));
 }
 
 family! {
@@ -279,7 +279,7 @@ fn of_labels<P: Packet>(
     let by_flow = || turns::Turns::new(link.smallest_weight());
     match (turns, l4s) {
         (true, true) => Box::new(Buffer::new(L4sFirst::new(by_flow()), policy)),
-        (true, false) => Box::new(Buffer::new(by_flow(), policy)),
+        (true, false) => Box::new(Buffer::new(boxed(by_flow()), policy)),
         (false, true) => Box::new(Buffer::new(L4sFirst::new(fifo::Fifo::new()), policy)),
         (false, false) => Box::new(Buffer::new(fifo::Fifo::new(), policy)),
     }
