@@ -114,7 +114,7 @@ fn one(
 
 fn refuse_circles(all: &[Agreement], nodes: &[Node], fields: &Fields<'_>, problems: &mut Problems) {
     let mut left: Vec<&Agreement> = all.iter().collect();
-    // Takes away those that nobody above pays, until only circles and what pays into them is left.
+    // Removes agreements whose provider pays no one, until only circles and what pays into them are left.
     loop {
         let paying: BTreeSet<NodeId> = left.iter().map(|one| one.payer).collect();
         let before = left.len();

@@ -399,7 +399,7 @@ fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf
     folder.publish()
 }
 
-/// What the simulations of a league had besides results.
+/// Side results of the simulations of a league: cache hits, faults.
 #[derive(Clone, Debug, Default)]
 struct Played {
     /// The number of simulations taken from the cache.

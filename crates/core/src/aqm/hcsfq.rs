@@ -65,7 +65,7 @@
 //!   packets would create state, and opening flows would pay off. Without a table flows share as with CSFQ,
 //!   with a second loop and a percent less of the link.
 //! - Labels, `role`, `egress` and `by_flow` are as in [`csfq`](super::csfq). The turns of a flow are weighted by FS_n: with equal
-//!   turns, the only flow of a customer would wait for twelve of another, and its part would be in vain.
+//!   turns, the only flow of a customer would wait for twelve of another, and could not use its part.
 //!
 //! Cost: O(1) per packet, three exponentials (four at the edge, and one more for a guaranteed packet); 536 bytes per
 //! customer, 4 bytes per flow in the table, 40 bytes per flow at the edge, 128 more per guarantee.

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn l4s_packets_wait_for_each_other_only_and_have_a_target_of_their_own() {
+    fn l4s_packets_have_a_queue_and_a_target_of_their_own() {
         // 7 kB above two packets of 1500 B are 7 ms: 1 - 7/100. All traffic is L4S, and a sixteenth is left.
         near(parts(true, 10_000, 10_000, 8e6), 1.0 - 0.07, 1.0 - 0.07 * 15.0 / 16.0);
         near(parts(true, 3_000, 3_000, 8e6), 1.0, 1.0);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_share_marks_l4s_packets_by_their_queue_and_drops_none() {
+    fn an_unknown_share_marks_l4s_packets_and_drops_none() {
         let decided = |part, is_l4s| {
             let mut random = Stream::new(1, "csfq");
             let label = RateLabel::Excess(1e6);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_held_when_the_load_doubles_and_others_lose_in_proportion() {
+    fn the_rate_is_held_when_the_load_doubles() {
         // 5 of 10 Mb/s beside 1000 and from 100 s on 2000 tickets: T = 1000 and 2000.
         let seconds = fluid(&[5], 4.0, |second| if second < 100 { 1_000.0 } else { 2_000.0 });
         for (second, flows) in seconds.iter().enumerate() {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn several_controllers_settle_and_beyond_the_link_their_bounds_divide_it() {
+    fn several_controllers_settle_within_their_bounds() {
         for (targets, rates) in [
             // 1000 tickets of others carry the rest.
             (&[2, 3, 4][..], &[2.0, 3.0, 4.0][..]),

@@ -372,7 +372,7 @@ fn tickets_do_not_cross_a_queue_that_writes_another_label() {
 }
 
 #[test]
-fn a_flow_holds_a_rate_only_with_tickets_and_acknowledgements_of_its_own() {
+fn a_flow_holds_a_rate_only_with_its_own_tickets() {
     let hold = "mark = { kind = \"tickets\", hold = \"2Mbit\" }";
     let held = scenario(&text("", &format!("tickets = 100\n{hold}"), ""));
     assert_eq!(tickets(&held.flows[0]).hold, Some("2Mbit".parse().unwrap()));
