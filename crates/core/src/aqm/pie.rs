@@ -70,8 +70,8 @@ const STEP_CAP: (f64, f64) = (0.02, 0.1);
 const ACCU_PROB: (f64, f64) = (0.85, 8.5);
 
 params! {
-    /// Parameters of the control loop, for one queue or for each of many.
-    pub struct PieControl {
+    /// Parameters of the controller.
+    pub struct PieLaw {
         /// Queueing delay that is aimed at.
         target: Span = Param::of("15ms", "RFC 8033 section 4.2").symbol("QDELAY_REF"),
         /// Period of the controller.
@@ -82,6 +82,15 @@ params! {
         beta: f64 = Param::of("1.25", "RFC 8033 section 4.2").symbol("beta"),
         /// How long a burst after a time without congestion passes undropped.
         max_burst: Span = Param::of("150ms", "RFC 8033 section 4.4").symbol("MAX_BURST"),
+    }
+    check: Self::check
+}
+
+params! {
+    /// Parameters of the control loop, for one queue or for each of many.
+    pub struct PieControl {
+        /// The controller.
+        ..law: PieLaw,
         /// While at most two packets of this size wait, nothing is dropped.
         mean_pktsize: Bytes = Param::of("1500B", "RFC 8033 has no value (RFC 8034 appendix A: 1024 B); chosen: a full packet of Ethernet")
             .symbol("MEAN_PKTSIZE"),
@@ -95,18 +104,23 @@ params! {
     check: Self::check
 }
 
-impl PieControl {
-    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+impl PieLaw {
+    fn check(&self, _args: &EntryArgs<'_>) -> Result<(), ParamError> {
         require(self.target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
         require(self.tupdate > Span::ZERO, "tupdate", "it must be above zero; write for example \"15ms\"")?;
         require(self.alpha >= 0.0, "alpha", "a gain must not be negative")?;
-        require(self.beta >= 0.0, "beta", "a gain must not be negative")?;
-        args.refuse_idle(&[("mark_ecnth", !self.ecn, "it has no effect: only ecn = true marks packets")])
+        require(self.beta >= 0.0, "beta", "a gain must not be negative")
     }
 
     /// Whether the delay is below half of its target.
     fn is_low(&self, qdelay: Span) -> bool {
         qdelay < self.target.div(2)
+    }
+}
+
+impl PieControl {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+        args.refuse_idle(&[("mark_ecnth", !self.ecn, "it has no effect: only ecn = true marks packets")])
     }
 }
 
@@ -144,7 +158,7 @@ impl PieState {
         backlog: Backlog,
         random: &mut Stream,
     ) -> Admission {
-        self.arrive(control, now, backlog);
+        self.arrive(&control.law, now, backlog);
         if self.is_spared(control, backlog.bytes) || !self.drop_early(control, random) {
             return Admission::Accept;
         }
@@ -156,15 +170,15 @@ impl PieState {
 
     /// Notes an arrival at a queue that holds `backlog`.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, control: &PieControl, now: Time, backlog: Backlog) {
+    pub(super) fn arrive(&mut self, law: &PieLaw, now: Time, backlog: Backlog) {
         if backlog.is_empty() {
             self.current_qdelay = Span::ZERO;
         }
         if self.next_update.is_none_or(|due| due <= now) {
-            self.update(control, now);
+            self.update(law, now);
         }
-        if self.drop_prob == 0.0 && control.is_low(self.current_qdelay) && control.is_low(self.qdelay_old) {
-            self.burst_allowance = control.max_burst;
+        if self.drop_prob == 0.0 && law.is_low(self.current_qdelay) && law.is_low(self.qdelay_old) {
+            self.burst_allowance = law.max_burst;
         }
     }
 
@@ -172,7 +186,7 @@ impl PieState {
     #[inline(always)]
     pub(super) fn is_spared(&self, control: &PieControl, queued: Bytes) -> bool {
         self.burst_allowance > Span::ZERO
-            || (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
+            || (control.law.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
             || queued.get() <= 2 * control.mean_pktsize.get()
     }
 
@@ -209,28 +223,28 @@ impl PieState {
     /// Runs the updates that were due until `now`. Cold: needed once in a period, not for each packet.
     #[cold]
     #[inline(never)]
-    fn update(&mut self, control: &PieControl, now: Time) {
-        let mut due = self.next_update.unwrap_or(now + control.tupdate);
+    fn update(&mut self, law: &PieLaw, now: Time) {
+        let mut due = self.next_update.unwrap_or(now + law.tupdate);
         for _ in 0..MAX_UPDATES_PER_CALL {
-            if due > now || !self.calculate_drop_prob(control) {
+            if due > now || !self.calculate_drop_prob(law) {
                 break;
             }
-            due += control.tupdate;
+            due += law.tupdate;
         }
         if due <= now {
-            let periods = now.since(due).as_nanos() / control.tupdate.as_nanos() + 1;
-            due += control.tupdate * periods;
+            let periods = now.since(due).as_nanos() / law.tupdate.as_nanos() + 1;
+            due += law.tupdate * periods;
         }
         self.next_update = Some(due);
     }
 
     /// One update (RFC 8033 sections 4.2 and 5.5; appendix B, `calculate_drop_prob`). Returns whether it
     /// changed anything: if not, the next one with the same delay will not either.
-    fn calculate_drop_prob(&mut self, control: &PieControl) -> bool {
+    fn calculate_drop_prob(&mut self, law: &PieLaw) -> bool {
         let before = (self.drop_prob, self.qdelay_old, self.burst_allowance);
         let [current, old, target] =
-            [self.current_qdelay, self.qdelay_old, control.target].map(Span::as_secs_f64);
-        let mut p = control.alpha * (current - target) + control.beta * (current - old);
+            [self.current_qdelay, self.qdelay_old, law.target].map(Span::as_secs_f64);
+        let mut p = law.alpha * (current - target) + law.beta * (current - old);
         if let Some((_, divisor)) = AUTO_TUNING.iter().find(|(below, _)| self.drop_prob < *below) {
             p /= divisor;
         }
@@ -244,7 +258,7 @@ impl PieState {
         }
         self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
         self.qdelay_old = self.current_qdelay;
-        self.burst_allowance = self.burst_allowance.saturating_sub(control.tupdate);
+        self.burst_allowance = self.burst_allowance.saturating_sub(law.tupdate);
         before != (self.drop_prob, self.qdelay_old, self.burst_allowance)
     }
 }
@@ -270,7 +284,7 @@ impl Control for PieControl {
     #[inline]
     fn departed(&self, state: &mut PieState, now: Time, sojourn: Span, is_last: bool) {
         if state.next_update.is_some_and(|due| due <= now) {
-            state.update(self, now);
+            state.update(&self.law, now);
         }
         state.current_qdelay = if is_last { Span::ZERO } else { sojourn };
     }
@@ -312,7 +326,7 @@ mod tests {
     }
 
     fn updated(mut state: PieState) -> f64 {
-        state.calculate_drop_prob(&control());
+        state.calculate_drop_prob(&control().law);
         state.drop_prob
     }
 
@@ -364,7 +378,7 @@ mod tests {
         // A day has six million periods.
         let now = Time::from_secs(86_400);
         pie.admit(&control(), now, &packet(0, 0, 1_000), Backlog::EMPTY, &mut random);
-        assert_eq!((pie.drop_prob, pie.burst_allowance), (0.0, control().max_burst));
+        assert_eq!((pie.drop_prob, pie.burst_allowance), (0.0, control().law.max_burst));
         assert_eq!(pie.next_update, Some(now + Span::from_millis(15)), "in step with the first period");
     }
 

@@ -20,14 +20,14 @@
 use alloc::boxed::Box;
 
 use super::per_queue::Control as _;
-use super::pie::{PieControl, PieState};
-use super::value_edge::{ValueEdge, ValueEdgeParams};
+use super::pie::{PieControl, PieLaw, PieState};
+use super::value_edge::{TRAITS, ValueEdge, ValueEdgeParams};
 use super::{Admission, BufferPolicy};
-use crate::flow_setting::{FlowSetting, Heeds};
+use crate::flow_setting::FlowSetting;
 use crate::label::Label;
 use crate::limit::{BufferSize, Limit, LinkLimit};
-use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{Entry, EntryArgs, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
+use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -42,30 +42,19 @@ pub const ENTRY: Entry = Entry {
     reference: "Laki, Gombos, Nádas, Turányi 2017",
     cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
     params: PvPieParams::PARAMS,
-    traits: Traits {
-        heeds: &[Heeds::Weight, Heeds::Guarantee],
-        writes: Some(LabelKind::Value),
-        reads: Some(LabelKind::Value),
-        inside: Inside::Queue,
-        shares: Shares::Approximate,
-        ..Traits::NONE
-    },
+    traits: TRAITS,
 };
 
 params! {
     /// Parameters of [`PvPie`].
     pub struct PvPieParams {
         limit: Option<BufferSize> = LIMIT,
-        /// Queueing delay that is aimed at.
-        target: Span = Param::of("20ms", "published program").symbol("QDELAY_REF"),
-        /// Period of the controller.
-        tupdate: Span = Param::of("32ms", "published program").symbol("T_UPDATE"),
-        /// Change of the dropped share in a period, for each second of delay above `target`, in Hz.
-        alpha: f64 = Param::of("0.125", "RFC 8033 section 4.2").symbol("alpha"),
-        /// Change of the dropped share, for each second by which the delay has grown since the period before, in Hz.
-        beta: f64 = Param::of("1.25", "RFC 8033 section 4.2").symbol("beta"),
-        /// How long a burst after a time without congestion passes undropped.
-        max_burst: Span = Param::of("100ms", "published program").symbol("MAX_BURST"),
+        /// The controller of the dropped share.
+        ..law: PieLaw where {
+            target: Param::of("20ms", "published program"),
+            tupdate: Param::of("32ms", "published program"),
+            max_burst: Param::of("100ms", "published program"),
+        },
         /// Time over which values that arrive are counted.
         window: Span = Param::of("1s", "published program"),
         /// Mark ECN-capable packets instead of dropping them.
@@ -78,20 +67,12 @@ params! {
 
 impl PvPieParams {
     fn check(&self, _args: &EntryArgs<'_>) -> Result<(), ParamError> {
-        for (key, span) in [("target", self.target), ("tupdate", self.tupdate), ("window", self.window)] {
-            require(span > Span::ZERO, key, "it must be above zero; write for example \"20ms\"")?;
-        }
-        require(self.alpha >= 0.0, "alpha", "a gain must not be negative")?;
-        require(self.beta >= 0.0, "beta", "a gain must not be negative")
+        require(self.window > Span::ZERO, "window", "it must be above zero; write for example \"1s\"")
     }
 
     fn control(&self) -> PieControl {
         PieControl {
-            target: self.target,
-            tupdate: self.tupdate,
-            alpha: self.alpha,
-            beta: self.beta,
-            max_burst: self.max_burst,
+            law: self.law.clone(),
             mean_pktsize: Bytes::new(1_500),
             derandomize: false,
             ecn: false,
@@ -220,13 +201,13 @@ impl<P: Packet> BufferPolicy<P> for PvPie {
             return Admission::Drop(DropReason::Policy);
         };
         self.arrived.add(now, label, packet.size());
-        self.state.arrive(&self.control, now, backlog);
+        self.state.arrive(&self.control.law, now, backlog);
         let fits = self.limit.get().admits(packet, backlog);
         if !fits {
             self.state.raise(self.arrived.excess());
         }
         if now >= self.due || !fits && label.code() >= self.ctv {
-            self.due = now + self.control.tupdate;
+            self.due = now + self.control.law.tupdate;
             self.ctv = self.arrived.quantile(self.state.drop_prob());
         }
         if !fits {

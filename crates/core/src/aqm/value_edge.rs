@@ -1,13 +1,24 @@
-//! The labels of the routers of per packet value: PPV and PVPIE.
+//! The labels of the routers of per packet value: PPV, PVPIE and VDQ-CSAQM.
 
 use super::csfq::{EGRESS, ROLE, RouterRole};
-use crate::flow_setting::FlowSetting;
+use crate::flow_setting::{FlowSetting, Heeds};
 use crate::label::Label;
 use crate::mark::value::{ValueLabels, ValueParams};
 use crate::packet::{FlowId, LabelKind, Packet};
+use crate::param::{Inside, Shares, Traits};
 use crate::params;
 use crate::random::Stream;
 use crate::units::Time;
+
+/// What the disciplines of per packet value have in common.
+pub(crate) const TRAITS: Traits = Traits {
+    heeds: &[Heeds::Weight, Heeds::Guarantee],
+    writes: Some(LabelKind::Value),
+    reads: Some(LabelKind::Value),
+    inside: Inside::Queue,
+    shares: Shares::Approximate,
+    ..Traits::NONE
+};
 
 params! {
     /// Parameters of [`ValueEdge`].

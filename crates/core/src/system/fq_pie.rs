@@ -104,7 +104,8 @@ mod tests {
         assert!(log.dropped.len() >= 20, "{}", log.dropped.len());
         assert!(log.dropped.iter().all(|&(_, id, reason)| id < 100_000 && reason == DropReason::Early));
         assert_eq!(log.marked, []);
-        let off = overload(&mut fq_pie(|params| (params.control.alpha, params.control.beta) = (0.0, 0.0)));
+        let off =
+            overload(&mut fq_pie(|params| (params.control.law.alpha, params.control.law.beta) = (0.0, 0.0)));
         assert_eq!(off.dropped, []);
     }
 

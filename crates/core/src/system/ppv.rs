@@ -21,13 +21,13 @@
 use alloc::vec::Vec;
 
 use super::discipline::Discipline;
-use crate::aqm::value_edge::{ValueEdge, ValueEdgeParams};
-use crate::flow_setting::{FlowSetting, Heeds};
+use crate::aqm::value_edge::{TRAITS, ValueEdge, ValueEdgeParams};
+use crate::flow_setting::FlowSetting;
 use crate::label::Label;
 use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{Link, Linked, List};
-use crate::packet::{Ecn, FlowId, LabelKind, Packet};
-use crate::param::{Entry, Inside, LIMIT, Param, Role, Shares, Traits};
+use crate::packet::{Ecn, FlowId, Packet};
+use crate::param::{Entry, LIMIT, Param, Role};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -42,14 +42,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Nádas, Turányi, Rácz 2016",
     cost: "O(log packets) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
     params: PpvParams::PARAMS,
-    traits: Traits {
-        heeds: &[Heeds::Weight, Heeds::Guarantee],
-        writes: Some(LabelKind::Value),
-        reads: Some(LabelKind::Value),
-        inside: Inside::Queue,
-        shares: Shares::Approximate,
-        ..Traits::NONE
-    },
+    traits: TRAITS,
 };
 
 /// The time of the link that unmarked packets hold.
@@ -288,7 +281,7 @@ impl<P: Packet> Discipline<P> for Ppv<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::SimplePacket;
+    use crate::packet::{LabelKind, SimplePacket};
     use crate::system::catalog::Selection;
     use crate::testing::{Log, packet};
     use apportion_testing::properties::cases;

@@ -21,12 +21,12 @@ use alloc::collections::VecDeque;
 
 use super::discipline::Discipline;
 use crate::aqm::pvpie::{Values, is_overload, value_of};
-use crate::aqm::value_edge::{ValueEdge, ValueEdgeParams};
-use crate::flow_setting::{FlowSetting, Heeds};
+use crate::aqm::value_edge::{TRAITS, ValueEdge, ValueEdgeParams};
+use crate::flow_setting::FlowSetting;
 use crate::label::Label;
 use crate::limit::{BufferSize, Limit, LinkLimit};
-use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{Entry, EntryArgs, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
+use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -40,15 +40,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Nádas, Gombos, Fejes, Laki 2020",
     cost: "O(1) per packet, no state per flow in the core; at the edge 72 bytes per flow, 128 more per guarantee",
     params: VdqCsaqmParams::PARAMS,
-    traits: Traits {
-        heeds: &[Heeds::Weight, Heeds::Guarantee],
-        writes: Some(LabelKind::Value),
-        reads: Some(LabelKind::Value),
-        inside: Inside::Queue,
-        shares: Shares::Approximate,
-        divides_set_rate: true,
-        ..Traits::NONE
-    },
+    traits: Traits { divides_set_rate: true, ..TRAITS },
 };
 
 params! {
@@ -260,7 +252,7 @@ impl<P: Packet> Discipline<P> for VdqCsaqm<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Ecn, SimplePacket};
+    use crate::packet::{Ecn, LabelKind, SimplePacket};
     use crate::system::catalog::Selection;
     use crate::testing::{Log, packet};
 
