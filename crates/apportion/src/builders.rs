@@ -1,24 +1,28 @@
 //! The builder methods that a run, a league and a reproduction share, each with the documentation of its
 //! type.
 
-/// Defines methods that set the fields of the same names: `builders! { Run: /// … seeds, /// … jobs }`.
+/// Defines methods that set the fields of the same names: `builders! { Run: /// … seeds, /// … jobs }`, or those
+/// of a field: `builders! { Pairs (league): /// … seeds }`.
 macro_rules! builders {
-    ($type:ident: $($(#[$doc:meta])* $option:ident),+ $(,)?) => {
+    ($type:ident: $($options:tt)+) => {
+        crate::builders::builders! { $type (): $($options)+ }
+    };
+    ($type:ident $of:tt: $($(#[$doc:meta])* $option:ident),+ $(,)?) => {
         impl<'a> $type<'a> {
-            $(crate::builders::builders! { @$option $(#[$doc])* })+
+            $(crate::builders::builders! { @$option $of $(#[$doc])* })+
         }
     };
-    (@seeds $(#[$doc:meta])*) => {
+    (@seeds ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn seeds(mut self, count: u64) -> Self {
-            self.seeds = count;
+            self.$($of.)?seeds = count;
             self
         }
     };
-    (@phase_check $(#[$doc:meta])*) => {
+    (@phase_check ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn phase_check(mut self, phase_check: bool) -> Self {
-            self.phase_check = Some(phase_check);
+            self.$($of.)?phase_check = Some(phase_check);
             self
         }
 
@@ -27,52 +31,52 @@ macro_rules! builders {
             self.phase_check.unwrap_or(self.seeds > 1)
         }
     };
-    (@jobs $(#[$doc:meta])*) => {
+    (@jobs ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn jobs(mut self, threads: usize) -> Self {
-            self.jobs = threads;
+            self.$($of.)?jobs = threads;
             self
         }
     };
-    (@cancel $(#[$doc:meta])*) => {
+    (@cancel ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn cancel(mut self, token: &Cancel) -> Self {
-            self.cancel = token.clone();
+            self.$($of.)?cancel = token.clone();
             self
         }
     };
-    (@progress $(#[$doc:meta])*) => {
+    (@progress ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
-            self.progress = Some(Box::new(report));
+            self.$($of.)?progress = Some(Box::new(report));
             self
         }
     };
-    (@folder $(#[$doc:meta])*) => {
+    (@folder ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-            self.folder = Some(folder.into());
+            self.$($of.)?folder = Some(folder.into());
             self
         }
     };
-    (@kit $(#[$doc:meta])*) => {
+    (@kit ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn kit(mut self, kit: bool) -> Self {
-            self.kit = kit;
+            self.$($of.)?kit = kit;
             self
         }
     };
-    (@cache $(#[$doc:meta])*) => {
+    (@cache ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
-            self.cache = Some((cache.clone(), most));
+            self.$($of.)?cache = Some((cache.clone(), most));
             self
         }
     };
-    (@force $(#[$doc:meta])*) => {
+    (@force ($($of:ident)?) $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn force(mut self, force: bool) -> Self {
-            self.force = force;
+            self.$($of.)?force = force;
             self
         }
     };

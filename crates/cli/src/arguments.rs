@@ -11,7 +11,7 @@ mod shell;
 mod top;
 
 pub use import::Import;
-pub use league::{League, Pairs};
+pub use league::{League, Pairs, Play};
 #[cfg(target_os = "linux")]
 pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
 #[cfg(target_os = "linux")]

@@ -1,9 +1,10 @@
 //! `apportion league`: runs every discipline in every situation.
 
 use anyhow::Context as _;
-use apportion::{Cache, LeagueError, LeagueResults};
+use apportion::{Cache, Cancel, Estimate, LeagueError, LeagueResults};
+use serde::Serialize;
 
-use crate::arguments;
+use crate::arguments::{self, Play};
 use crate::cache;
 use crate::interrupt;
 use crate::output;
@@ -28,49 +29,87 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
         .kit(arguments.kit)
         .seeds(arguments.seeds)
         .phase_check(arguments.phase_check.of(arguments.seeds))
-        .jobs(arguments.jobs)
-        .force(arguments.force);
-    if arguments.estimate {
-        let (count, estimate) = (league.simulations()?, league.estimate()?);
-        output::print(&format!("{count} simulations. All of them take {estimate}.\n"))?;
-        return Ok(Status::SUCCESS);
+        .jobs(arguments.play.jobs)
+        .force(arguments.play.force)
+        .folder(&arguments.out);
+    if arguments.play.estimate {
+        return estimate(league.simulations()?, &league.estimate()?);
     }
-    let cache = arguments.cache.chosen();
-    if let Some(cache) = &cache {
+    let playing = Playing::start(&arguments.play)?;
+    if let Some(cache) = &playing.cache {
         league = league.cache(cache, Cache::MOST);
     }
-    let cancel = interrupt::listen()?;
-    let bar = Bar::new(arguments.quiet || arguments.json);
-    let played = league.cancel(&cancel).folder(&arguments.out).progress(|progress| bar.show(progress)).run();
-    bar.clear();
-    let results = match played {
-        Err(error @ LeagueError::Cancelled) => {
-            let kept = if cache.is_some() { "; the same command resumes it" } else { "" };
-            output::note(&format!("{error}{kept}"));
-            return Ok(Status::FAILURE);
-        }
-        other => other?,
-    };
-    cache::note_failure(results.cache_failure());
-    results.faults().iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
-    show(&results, arguments)?;
-    Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
+    let played = league.cancel(&playing.cancel).progress(|progress| playing.bar.show(progress)).run();
+    playing.end(played, |results| show(results, arguments))
 }
 
-/// Prints the league.
 fn show(results: &LeagueResults, arguments: &arguments::League) -> anyhow::Result<()> {
-    if arguments.json {
-        for row in results.rows() {
-            let line = serde_json::to_string(&row).context("cannot print a row as JSON")?;
-            output::print(&format!("{line}\n"))?;
-        }
-    } else if !arguments.quiet {
-        output::print(&results.text())?;
-        if let Some(folder) = results.folder() {
-            output::print(&format!("\npage: {}\n", folder.join("league.html").display()))?;
-        }
+    arguments.play.show(results, "league.html", results.rows(), &results.text())
+}
+
+/// Prints what the simulations of a league take.
+pub fn estimate(simulations: usize, estimate: &Estimate) -> anyhow::Result<Status> {
+    output::print(&format!("{simulations} simulations. All of them take {estimate}.\n"))?;
+    Ok(Status::SUCCESS)
+}
+
+/// A league of cells or of pairs while it runs.
+pub struct Playing {
+    pub cache: Option<Cache>,
+    pub cancel: Cancel,
+    pub bar: Bar,
+}
+
+impl Playing {
+    pub fn start(play: &Play) -> anyhow::Result<Self> {
+        let cache = play.cache.chosen();
+        Ok(Self { cache, cancel: interrupt::listen()?, bar: Bar::new(play.quiet || play.json) })
     }
-    Ok(())
+
+    /// Shows the results, or says that an interrupt came before there were any.
+    pub fn end<T>(
+        &self,
+        played: Result<LeagueResults<T>, LeagueError>,
+        show: impl FnOnce(&LeagueResults<T>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Status> {
+        self.bar.clear();
+        let results = match played {
+            Err(error @ LeagueError::Cancelled) => {
+                let kept = if self.cache.is_some() { "; the same command resumes it" } else { "" };
+                output::note(&format!("{error}{kept}"));
+                return Ok(Status::FAILURE);
+            }
+            other => other?,
+        };
+        cache::note_failure(results.cache_failure());
+        results.faults().iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
+        show(&results)?;
+        Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
+    }
+}
+
+impl Play {
+    /// Prints the rows or the text of a league, and the path of its page.
+    pub fn show<T>(
+        &self,
+        results: &LeagueResults<T>,
+        page: &str,
+        rows: Vec<impl Serialize>,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            for row in rows {
+                let line = serde_json::to_string(&row).context("cannot print a row as JSON")?;
+                output::print(&format!("{line}\n"))?;
+            }
+        } else if !self.quiet {
+            output::print(text)?;
+            if let Some(folder) = results.folder() {
+                output::print(&format!("\npage: {}\n", folder.join(page).display()))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Lists files with the descriptions at their tops.

@@ -16,6 +16,7 @@ use crate::scenario::Scenario;
 use crate::size;
 use crate::warnings;
 
+mod built_in;
 mod discipline;
 mod error;
 mod obstacle;
@@ -163,7 +164,7 @@ impl<'a> League<'a> {
     /// # Errors
     /// If a name is unknown, or a scenario is invalid.
     pub fn estimate(&self) -> Result<Estimate, LeagueError> {
-        Ok(self.size_of(self.plan()?.runs()))
+        Ok(self.size_of(&self.plan()?))
     }
 
     /// Returns the number of simulations, including perturbed copies.
@@ -171,8 +172,7 @@ impl<'a> League<'a> {
     /// # Errors
     /// As for [`estimate`](Self::estimate).
     pub fn simulations(&self) -> Result<usize, LeagueError> {
-        let plan = self.plan()?;
-        Ok(plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum())
+        Ok(self.simulations_of(&self.plan()?))
     }
 
     /// Returns the scenarios that the league simulates with all seeds and their perturbed copies, for runs
@@ -184,8 +184,12 @@ impl<'a> League<'a> {
         Ok(self.plan()?.runs().cloned().collect())
     }
 
-    fn size_of<'b>(&self, runs: impl Iterator<Item = &'b Scenario>) -> Estimate {
-        let points = runs.flat_map(Scenario::points).map(|point| &point.scenario);
+    fn simulations_of(&self, plan: &Plan) -> usize {
+        plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum()
+    }
+
+    fn size_of(&self, plan: &Plan) -> Estimate {
+        let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
         let copies = if self.checks_phases() { 2 } else { 1 };
         size::estimate(points, self.seeds.saturating_mul(copies), self.jobs)
     }
@@ -215,11 +219,7 @@ impl<'a> League<'a> {
     /// ended. There is no new folder then.
     pub fn run(&self) -> Result<LeagueResults, LeagueError> {
         let plan = self.plan()?;
-        let estimate = self.size_of(plan.runs());
-        if size::is_too_large(&estimate) && !self.force {
-            return Err(LeagueError::TooLarge(estimate));
-        }
-        let folder = self.folder.as_deref().map(Folder::create).transpose()?;
+        let folder = self.start(&plan)?;
         let mut situations: Vec<league::Situation> =
             plan.boards.iter().map(|board| board.played(&[])).collect();
         let played = self.play(&plan.boards, |at, results| {
@@ -240,7 +240,16 @@ impl<'a> League<'a> {
             versions: crate::provenance::versions(false),
         };
         let folder = folder.map(|folder| publish(folder, &league, self.kit)).transpose()?;
-        Ok(LeagueResults { league, folder, played })
+        Ok(LeagueResults { of: league, folder, played })
+    }
+
+    /// Creates the folder, unless the simulations take too much.
+    fn start(&self, plan: &Plan) -> Result<Option<Folder>, LeagueError> {
+        let estimate = self.size_of(plan);
+        if size::is_too_large(&estimate) && !self.force {
+            return Err(LeagueError::TooLarge(estimate));
+        }
+        Ok(self.folder.as_deref().map(Folder::create).transpose()?)
     }
 
     /// Runs the scenarios of boards, and passes the results of each to `each`, with the number of its board.
@@ -282,11 +291,6 @@ impl<'a> League<'a> {
 
     /// Returns the command line for the same league.
     fn command(&self) -> String {
-        let list = |option: &str, names: &[String]| {
-            let quote = |name: &String| if name.contains(' ') { format!("'{name}'") } else { name.clone() };
-            let names: Vec<String> = names.iter().map(quote).collect();
-            if names.is_empty() { String::new() } else { format!(" --{option} {}", names.join(",")) }
-        };
         let own = self.own.iter().map(|(_, scenario)| scenario.origin().display().to_string());
         let situations: Vec<String> = self.situations.iter().cloned().chain(own).collect();
         let check = match self.phase_check {
@@ -296,11 +300,18 @@ impl<'a> League<'a> {
         };
         format!(
             "apportion league{}{} --seeds {}{check}",
-            list("disciplines", &self.disciplines),
-            list("situations", &situations),
+            option("disciplines", &self.disciplines),
+            option("situations", &situations),
             self.seeds
         )
     }
+}
+
+/// An option of a command line, if it names anything.
+fn option(option: &str, names: &[String]) -> String {
+    let quote = |name: &String| if name.contains(' ') { format!("'{name}'") } else { name.clone() };
+    let names: Vec<String> = names.iter().map(quote).collect();
+    if names.is_empty() { String::new() } else { format!(" --{option} {}", names.join(",")) }
 }
 
 /// The simulations of a league.
@@ -409,10 +420,10 @@ struct Played {
     cache_failure: Option<String>,
 }
 
-/// The results of a league: cells of disciplines in situations.
+/// The results of a league: cells of disciplines in situations, or [pairs](PairsResults).
 #[derive(Clone, Debug)]
-pub struct LeagueResults {
-    league: league::League,
+pub struct LeagueResults<T = league::League> {
+    of: T,
     folder: Option<PathBuf>,
     played: Played,
 }
@@ -436,7 +447,7 @@ impl LeagueResults {
     ) -> Result<Self, LeagueError> {
         let names = |names: &[S]| names.iter().map(|name| name.as_ref().to_owned()).collect::<Vec<_>>();
         let league = league::League::load(path.as_ref())?.only(&names(disciplines), &names(situations))?;
-        Ok(Self { league, folder: None, played: Played::default() })
+        Ok(Self { of: league, folder: None, played: Played::default() })
     }
 
     /// Writes the league as [`folder`](League::folder) of a run does, except for reports of cells, and with a
@@ -445,41 +456,43 @@ impl LeagueResults {
     /// # Errors
     /// If a file cannot be written; there is no new folder then.
     pub fn write(self, folder: impl AsRef<Path>, kit: bool) -> Result<Self, LeagueError> {
-        let folder = publish(Folder::create(folder.as_ref())?, &self.league, kit)?;
+        let folder = publish(Folder::create(folder.as_ref())?, &self.of, kit)?;
         Ok(Self { folder: Some(folder), ..self })
     }
 
     /// Returns the disciplines and the situations with their cells.
     #[must_use]
     pub const fn league(&self) -> &league::League {
-        &self.league
+        &self.of
     }
 
     /// Returns the cell of a discipline in a situation, by their names.
     #[must_use]
     pub fn cell(&self, discipline: &str, situation: &str) -> Option<&Cell> {
-        self.league.cell(discipline, situation)
+        self.of.cell(discipline, situation)
     }
 
     /// Returns the league as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        self.league.text()
+        self.of.text()
     }
 
     /// Returns the league as one HTML page.
     #[must_use]
     pub fn page(&self) -> String {
-        self.league.page()
+        self.of.page()
     }
 
     /// Returns all metrics of all cells.
     #[must_use]
     pub fn rows(&self) -> Vec<crate::rows::LeagueRow> {
-        self.league.rows()
+        self.of.rows()
     }
+}
 
-    /// Returns the folder of the league, if it was [written](League::folder).
+impl<T> LeagueResults<T> {
+    /// Returns the folder of the results, if they were [written](League::folder).
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()

@@ -1,7 +1,7 @@
 //! A league of pairs: each service next to each other on one link.
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Span};
@@ -12,7 +12,8 @@ use toml::{Table, Value};
 
 use super::error::LeagueError;
 use super::situation::Situation;
-use super::{Board, League, Played, discipline, service};
+use super::{Board, League, LeagueResults, Plan, discipline, option, service};
+use crate::builders::builders;
 use crate::cache::Cache;
 use crate::cancel::{Cancel, Progress};
 use crate::rows::PairRow;
@@ -56,7 +57,27 @@ impl Default for Pairs<'_> {
     }
 }
 
-impl<'a> Pairs<'a> {
+builders! {
+    Pairs (league):
+    /// Sets the number of trials of each pair, each with its own seed. Default: 10.
+    seeds,
+    /// Sets the number of concurrent simulations, as in [a run](crate::Run::jobs).
+    jobs,
+    /// Sets a token that ends the league, without a result.
+    cancel,
+    /// Sets a callback after each simulation, as in a [league](League::progress).
+    progress,
+    /// Sets the folder in which the results get a folder of their own, `folder/1` for the first, with
+    /// `pairs.html`, `pairs.csv` and `pairs.parquet`. Default: none, nothing is written.
+    folder,
+    /// Sets the cache, as in [a run](crate::Run::cache).
+    cache,
+    /// Sets whether to run even if the [estimate](Self::estimate) exceeds a day of CPU time or 2 GB of memory.
+    /// Default: false.
+    force,
+}
+
+impl Pairs<'_> {
     /// Creates a league of all pairs of built-in services on drop-tail links of 8 and 50 Mb/s, with ten trials
     /// of each pair, on all cores; nothing is written.
     pub fn new() -> Self {
@@ -101,56 +122,12 @@ impl<'a> Pairs<'a> {
         self
     }
 
-    /// Sets the number of trials of each pair, each with its own seed. Default: 10.
-    pub fn seeds(mut self, count: u64) -> Self {
-        self.league = self.league.seeds(count);
-        self
-    }
-
-    /// Sets the number of concurrent simulations, as in [a run](crate::Run::jobs).
-    pub fn jobs(mut self, threads: usize) -> Self {
-        self.league = self.league.jobs(threads);
-        self
-    }
-
-    /// Sets a token that ends the league, without a result.
-    pub fn cancel(mut self, token: &Cancel) -> Self {
-        self.league = self.league.cancel(token);
-        self
-    }
-
-    /// Sets a callback after each simulation, as in a [league](League::progress).
-    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
-        self.league = self.league.progress(report);
-        self
-    }
-
-    /// Sets the folder in which the results get a folder of their own, `folder/1` for the first, with
-    /// `pairs.html`, `pairs.csv` and `pairs.parquet`. Default: none, nothing is written.
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.league = self.league.folder(folder);
-        self
-    }
-
-    /// Sets the cache, as in [a run](crate::Run::cache).
-    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
-        self.league = self.league.cache(cache, most);
-        self
-    }
-
-    /// Sets whether to run even if the [estimate](Self::estimate) exceeds a day of CPU time or 2 GB of memory.
-    /// Default: false.
-    pub fn force(mut self, force: bool) -> Self {
-        self.league = self.league.force(force);
-        self
-    }
-
     /// Estimates the cost of all simulations.
     ///
     /// # Errors
     /// If a name is unknown, a service is invalid, or a discipline cannot run.
     pub fn estimate(&self) -> Result<Estimate, LeagueError> {
-        Ok(self.league.size_of(self.plan()?.boards.iter().filter_map(|board| board.scenario.as_ref())))
+        Ok(self.league.size_of(&self.plan()?.1))
     }
 
     /// Returns the number of simulations.
@@ -158,9 +135,7 @@ impl<'a> Pairs<'a> {
     /// # Errors
     /// As for [`estimate`](Self::estimate).
     pub fn simulations(&self) -> Result<usize, LeagueError> {
-        let plan = self.plan()?;
-        let scenarios = plan.boards.iter().filter_map(|board| board.scenario.as_ref());
-        Ok(scenarios.map(|scenario| self.league.run_of(scenario).simulations().total()).sum())
+        Ok(self.league.simulations_of(&self.plan()?.1))
     }
 
     /// Runs all pairs.
@@ -168,21 +143,17 @@ impl<'a> Pairs<'a> {
     /// # Errors
     /// As a [league](League::run), and if a service is unknown or invalid.
     pub fn run(&self) -> Result<PairsResults, LeagueError> {
-        let plan = self.plan()?;
-        let estimate = self.league.size_of(plan.boards.iter().filter_map(|board| board.scenario.as_ref()));
-        if crate::size::is_too_large(&estimate) && !self.league.force {
-            return Err(LeagueError::TooLarge(estimate));
-        }
-        let folder = self.league.folder.as_deref().map(Folder::create).transpose()?;
+        let (services, plan) = self.plan()?;
+        let folder = self.league.start(&plan)?;
         let mut meetings: Vec<Vec<Meeting>> = vec![Vec::new(); plan.boards.len()];
         let played = self.league.play(&plan.boards, |at, results| {
             meetings[at] = results.points().iter().map(Meeting::of).collect();
             Ok(())
         })?;
-        let grids = self.grids(&plan, &meetings);
+        let grids = self.grids(services.len(), &plan, &meetings);
         for grid in &grids {
             if let Some(silent) = grid.alone_mbps.iter().position(|alone| *alone <= 0.0) {
-                let name = plan.services[silent].name.clone();
+                let name = services[silent].name.clone();
                 let cause = format!("alone on {} Mb/s it gets nothing in the measured part", grid.rate_mbps);
                 return Err(LeagueError::Service { name, cause });
             }
@@ -191,7 +162,7 @@ impl<'a> Pairs<'a> {
             seeds: self.league.seeds,
             measured_s: self.length.as_secs_f64() * 0.6,
             grids,
-            services: plan.services,
+            services,
             command: self.command(),
             commit: crate::provenance::COMMIT.to_owned(),
             versions: crate::provenance::versions(false),
@@ -202,28 +173,27 @@ impl<'a> Pairs<'a> {
             folder.publish()
         };
         let folder = folder.map(publish).transpose()?;
-        Ok(PairsResults { pairs, folder, played })
+        Ok(PairsResults { of: pairs, folder, played })
     }
 
     /// The grids, by rate, then discipline, from the meetings of each board, by discipline.
-    fn grids(&self, plan: &Plan, meetings: &[Vec<Meeting>]) -> Vec<Grid> {
-        let count = plan.services.len();
+    fn grids(&self, count: usize, plan: &Plan, meetings: &[Vec<Meeting>]) -> Vec<Grid> {
         let per_rate = plan.boards.len() / self.rates.len();
         let mut grids = Vec::new();
         for (rate, meetings) in self.rates.iter().zip(meetings.chunks(per_rate)) {
-            for (at, name) in plan.disciplines.iter().enumerate() {
+            for (at, discipline) in plan.disciplines.iter().enumerate() {
                 let alone: Vec<&Meeting> = meetings[..count].iter().map(|of| &of[at]).collect();
                 // Pairs follow by incumbent, then by contender from the incumbent on.
                 let place = |i: usize, j: usize| count + i * count - i * i.saturating_sub(1) / 2 + (j - i);
                 let both = |i: usize, j: usize| &meetings[place(i, j)][at];
-                grids.push(Grid::of(rate.as_mbit_f64(), name.clone(), &alone, both));
+                grids.push(Grid::of(rate.as_mbit_f64(), discipline.name.clone(), &alone, both));
             }
         }
         grids
     }
 
-    /// A board for each rate and service alone, then for each rate and pair.
-    fn plan(&self) -> Result<Plan, LeagueError> {
+    /// The services; and a board for each rate and service alone, then for each rate and pair.
+    fn plan(&self) -> Result<(Vec<Service>, Plan), LeagueError> {
         let services = service::all(&self.services)?;
         let disciplines = discipline::all(&self.league.catalog, &self.league.disciplines)?;
         let mut boards = Vec::new();
@@ -244,7 +214,7 @@ impl<'a> Pairs<'a> {
                 boards.push(board);
             }
         }
-        Ok(Plan { services, disciplines: disciplines.into_iter().map(|of| of.name).collect(), boards })
+        Ok((services, Plan { disciplines, boards }))
     }
 
     /// The link with one service or two.
@@ -281,77 +251,42 @@ impl<'a> Pairs<'a> {
 
     /// The command line for the same pairs.
     fn command(&self) -> String {
-        let option = |name: &str, values: Vec<String>| {
-            let quote = |value: String| if value.contains(' ') { format!("'{value}'") } else { value };
-            let values: Vec<String> = values.into_iter().map(quote).collect();
-            if values.is_empty() { String::new() } else { format!(" --{name} {}", values.join(",")) }
-        };
         format!(
             "apportion pairs{}{}{} --length {} --seeds {}",
-            option("services", self.services.clone()),
-            option("disciplines", self.league.disciplines.clone()),
-            option("rates", self.rates.iter().map(Rate::to_string).collect()),
+            option("services", &self.services),
+            option("disciplines", &self.league.disciplines),
+            option("rates", &self.rates.iter().map(Rate::to_string).collect::<Vec<_>>()),
             self.length,
             self.league.seeds
         )
     }
 }
 
-/// The simulations of pairs.
-struct Plan {
-    services: Vec<Service>,
-    disciplines: Vec<String>,
-    boards: Vec<Board>,
-}
-
 /// The results of pairs.
-#[derive(Clone, Debug)]
-pub struct PairsResults {
-    pairs: apportion_report::pairs::Pairs,
-    folder: Option<PathBuf>,
-    played: Played,
-}
+pub type PairsResults = LeagueResults<apportion_report::pairs::Pairs>;
 
 impl PairsResults {
     /// Returns the services and their grids.
     #[must_use]
     pub const fn pairs(&self) -> &apportion_report::pairs::Pairs {
-        &self.pairs
+        &self.of
     }
 
     /// Returns the grids as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        self.pairs.text()
+        self.of.text()
     }
 
     /// Returns the pairs as one HTML page.
     #[must_use]
     pub fn page(&self) -> String {
-        self.pairs.page()
+        self.of.page()
     }
 
     /// Returns a row for each cell.
     #[must_use]
     pub fn rows(&self) -> Vec<PairRow> {
-        self.pairs.rows()
-    }
-
-    /// Returns the folder of the results, if they were [written](Pairs::folder).
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
-    }
-
-    /// Returns the reasons why replications are not valid, one line each; empty if all are valid.
-    #[must_use]
-    pub fn faults(&self) -> &[String] {
-        &self.played.faults
-    }
-
-    /// Returns the reason why the [cache](Pairs::cache) could not be written, if it failed.
-    #[must_use]
-    pub fn cache_failure(&self) -> Option<&str> {
-        self.played.cache_failure.as_deref()
+        self.of.rows()
     }
 }

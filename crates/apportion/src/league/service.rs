@@ -1,28 +1,17 @@
 //! The services of [pairs](super::pairs): flows without ends, to which a pair gives hosts.
 
-use std::path::Path;
-
-use apportion_report::file_name;
 use apportion_report::pairs::{SIDES, Service};
-use apportion_scenario::did_you_mean;
-use apportion_scenario::read_text_file;
 use toml::{Table, Value};
 
+use super::built_in::{built_in, text_of};
 use super::error::LeagueError;
 use super::situation::about;
-use crate::scenario::MAX_FILE;
 
-macro_rules! built_in {
-    ($($name:literal)*) => {
-        /// The names of the services with the texts of their files.
-        const SERVICES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!(env!("APPORTION_SCENARIOS"), "/services/", $name, ".toml")))),*];
-    };
-}
-
-built_in! {
+/// The names of the services with the texts of their files.
+const SERVICES: &[(&str, &str)] = built_in! {
+    "services":
     "cubic" "reno" "bbr" "quic" "five-bbr" "dash-throughput" "dash-buffer" "dash-bbr" "dash-25mbit" "call" "web" "flood"
-}
+};
 
 /// Returns the services of pairs: names with the texts of their files.
 ///
@@ -56,21 +45,8 @@ fn refuse(name: &str, cause: impl Into<String>) -> LeagueError {
 }
 
 fn read(name: &str) -> Result<Service, LeagueError> {
-    let (text, short) = match services().find(|(known, _)| *known == name) {
-        Some((name, text)) => (text.to_owned(), name.to_owned()),
-        None if Path::new(name).is_file() => {
-            let text = read_text_file(Path::new(name), MAX_FILE)
-                .map_err(|error| refuse(name, format!("cannot read it: {error}")))?;
-            (text, file_name(&Path::new(name).file_stem().unwrap_or_default().to_string_lossy()))
-        }
-        None => {
-            let guess = did_you_mean(name, services().map(|(known, _)| known));
-            let cause = format!(
-                "there is no such service and no such file{guess}; `apportion pairs --list` prints the names"
-            );
-            return Err(refuse(name, cause));
-        }
-    };
+    let (text, short, _) =
+        text_of(name, "service", SERVICES, "pairs").map_err(|cause| refuse(name, cause))?;
     let service = Service { name: short, about: about(&text), flows: without_comment(&text).to_owned() };
     flows(&service, 0).map_err(|cause| refuse(name, cause))?;
     Ok(service)
@@ -119,15 +95,7 @@ mod tests {
 
     #[test]
     fn every_service_of_the_folder_is_built_in() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/services");
-        let names =
-            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> =
-            names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
-        let mut known: Vec<&str> = services().map(|(name, _)| name).collect();
-        names.sort();
-        known.sort_unstable();
-        assert_eq!(known, names);
+        assert_eq!(super::super::built_in::sorted(SERVICES), super::super::built_in::files("services"));
     }
 
     #[test]

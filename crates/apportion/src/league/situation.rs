@@ -1,32 +1,25 @@
 //! The situations of a league: scenario files in which a discipline replaces the queue.
 
 use std::ops::Range;
-use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_report::file_name;
 use apportion_report::league::Around;
-use apportion_scenario::did_you_mean;
 use toml::de::{DeTable, DeValue};
 
+use super::built_in::{built_in, text_of};
 use super::discipline::Discipline;
 use super::error::LeagueError;
 use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 
-macro_rules! built_in {
-    ($($name:literal)*) => {
-        /// The names of the situations with the texts of their files.
-        const SITUATIONS: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!(env!("APPORTION_SCENARIOS"), "/league/", $name, ".toml")))),*];
-    };
-}
-
-built_in! {
+/// The names of the situations with the texts of their files.
+const SITUATIONS: &[(&str, &str)] = built_in! {
+    "league":
     "home-uplink" "customers-50" "customers-500" "satellite" "varying-rate" "floods" "round-trips" "mixed-tcp" "mixed-l4s" "video-and-calls"
     "video-calls"
     "media-overload" "short-flows" "web-pages" "core" "partial" "pushback" "guarantees" "guarantees-radio" "weights" "weighted-l4s" "tickets"
     "unknown-rate" "losses-downstream"
-}
+};
 
 /// The situations whose routers may keep no per-flow state, which a scenario file cannot express.
 const STATELESS: [&str; 2] = ["core", "tickets"];
@@ -109,28 +102,14 @@ pub(super) fn all(
 
 fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
     let refuse = |cause: String| LeagueError::Situation { name: name.to_owned(), cause };
-    let known = situations().find(|(known, _)| *known == name);
-    let (builder, text, short) = match known {
-        Some((name, text)) => {
-            let builder = ScenarioBuilder::from_text(text).origin(format!("{name}.toml"));
-            (builder, text.to_owned(), name.to_owned())
-        }
-        None if Path::new(name).is_file() => {
-            let text =
-                std::fs::read_to_string(name).map_err(|error| refuse(format!("cannot read it: {error}")))?;
-            let stem = file_name(&Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
-            (ScenarioBuilder::from_file(name), text, stem)
-        }
-        None => {
-            let guess = did_you_mean(name, situations().map(|(known, _)| known));
-            return Err(refuse(format!(
-                "there is no such situation and no such file{guess}; `apportion league --list` prints the names"
-            )));
-        }
+    let (text, short, is_known) = text_of(name, "situation", SITUATIONS, "league").map_err(refuse)?;
+    let builder = match is_known {
+        true => ScenarioBuilder::from_text(text.clone()).origin(format!("{name}.toml")),
+        false => ScenarioBuilder::from_file(name),
     };
     let base = builder.catalog(catalog).load().map_err(Box::new)?;
     let queue = place(&text, &[]).map_err(|cause| refuse(cause.to_owned()))?;
-    let is_stateless = known.is_some() && STATELESS.contains(&name);
+    let is_stateless = is_known && STATELESS.contains(&name);
     Ok(Situation { name: short, about: about(&text), base, is_stateless, queue })
 }
 
@@ -213,15 +192,7 @@ mod tests {
 
     #[test]
     fn every_situation_of_the_folder_is_built_in() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/league");
-        let names =
-            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> =
-            names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
-        let mut known: Vec<&str> = situations().map(|(name, _)| name).collect();
-        names.sort();
-        known.sort_unstable();
-        assert_eq!(known, names);
+        assert_eq!(super::super::built_in::sorted(SITUATIONS), super::super::built_in::files("league"));
     }
 
     #[test]

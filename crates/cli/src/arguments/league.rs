@@ -18,13 +18,10 @@ pub struct League {
     /// Replications of each cell, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=10_000))]
     pub seeds: u64,
-    /// Replications that run in parallel; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
-    pub jobs: usize,
     #[command(flatten)]
     pub phase_check: PhaseCheck,
     #[command(flatten)]
-    pub cache: CacheUse,
+    pub play: Play,
     /// Take the cells of a stored league, from its folder or its league.jsonl, and run nothing
     #[arg(long, value_name = "DIR|FILE",
           conflicts_with_all = ["seeds", "jobs", "phase_check", "no_phase_check", "no_cache", "list", "estimate", "force"])]
@@ -38,18 +35,6 @@ pub struct League {
     /// Print the scenarios with a line about each, and exit
     #[arg(long)]
     pub list: bool,
-    /// Print an estimate of the CPU time and memory that the league takes, and exit
-    #[arg(long, conflicts_with = "json")]
-    pub estimate: bool,
-    /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
-    #[arg(long)]
-    pub force: bool,
-    /// Print all metrics of all cells as JSON, one object a line, and nothing else
-    #[arg(long)]
-    pub json: bool,
-    /// Print errors only
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 #[derive(Args, Debug)]
@@ -69,24 +54,31 @@ pub struct Pairs {
     /// Trials of each pair, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole(1..=10_000))]
     pub seeds: u64,
-    /// Trials that run in parallel; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
-    pub jobs: usize,
     #[command(flatten)]
-    pub cache: CacheUse,
+    pub play: Play,
     /// Folder in which each result gets a new folder: DIR/1, then DIR/2
     #[arg(long, value_name = "DIR", default_value = "results/pairs")]
     pub out: PathBuf,
     /// Print the services with a line about each, and exit
     #[arg(long)]
     pub list: bool,
+}
+
+/// How a league of cells or of pairs runs, and what it prints.
+#[derive(Args, Debug)]
+pub struct Play {
+    /// Replications that run in parallel; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
+    pub jobs: usize,
+    #[command(flatten)]
+    pub cache: CacheUse,
     /// Print an estimate of the CPU time and memory, and exit
     #[arg(long, conflicts_with = "json")]
     pub estimate: bool,
     /// Run even if the estimate exceeds a day of CPU time or 2 GB of memory
     #[arg(long)]
     pub force: bool,
-    /// Print each pair as a JSON object on a line, and nothing else
+    /// Print the rows of the CSV file as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
     /// Print errors only

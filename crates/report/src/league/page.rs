@@ -9,7 +9,7 @@ use apportion_core::system::Catalog;
 use super::columns::{self, COSTS, Column, Tradeoff};
 use super::{Cell, Entrant, League, Situation};
 use crate::html::escape;
-use crate::page::explorable;
+use crate::page::{explorable, reproduce};
 use crate::playground;
 use crate::statistics::number;
 
@@ -32,7 +32,7 @@ impl League {
             out.push_str(&self.section(situation));
         }
         out.push_str(&self.costs());
-        out.push_str(&self.footer());
+        out.push_str(&reproduce(&self.command, &self.commit, &self.versions, MEANING));
         explorable("A league of disciplines", STYLE, &out, SCRIPT)
     }
 
@@ -240,20 +240,6 @@ impl League {
              flows, and bytes of memory per additional flow at the same backlog, where they were counted: <code>csfq</code> at the edge, \
              <code>hcsfq</code> in the core, <code>ramp</code> with real-rate flows. The order of growth is that of the catalogue.</p>\n{}",
             table(head, rows)
-        )
-    }
-
-    fn footer(&self) -> String {
-        let mut versions: Vec<String> =
-            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-        if !self.commit.is_empty() {
-            versions.push(format!("commit {}", self.commit));
-        }
-        format!(
-            "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code>. The same version gives identical results: {}.</p>\n{MEANING}\
-             </footer>\n",
-            escape(&self.command),
-            escape(&versions.join(", "))
         )
     }
 }

@@ -4,6 +4,7 @@
 //! explored. The first screen shows the
 //! throughput of each flow at every point; numbers, details and the command to reproduce the run follow.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::explore;
@@ -55,6 +56,26 @@ pub fn document(title: &str, main: &str) -> String {
 /// An HTML page whose figures can be explored, with a style sheet and a script of its own.
 pub(crate) fn explorable(title: &str, style: &str, main: &str, script: &str) -> String {
     document_with(title, &(explore::style() + style), main, &(explore::script() + script))
+}
+
+/// The foot of a page about many runs: how to run them again, and what its numbers mean.
+pub(crate) fn reproduce(
+    command: &str,
+    commit: &str,
+    versions: &BTreeMap<String, String>,
+    meaning: &str,
+) -> String {
+    let mut versions: Vec<String> =
+        versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    if !commit.is_empty() {
+        versions.push(format!("commit {commit}"));
+    }
+    format!(
+        "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code>. The same version gives identical results: {}.</p>\n{meaning}\
+         </footer>\n",
+        escape(command),
+        escape(&versions.join(", "))
+    )
 }
 
 fn document_with(title: &str, style: &str, main: &str, script: &str) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Cell, Grid, Pairs, Service};
 use crate::html::escape;
-use crate::page::explorable;
+use crate::page::{explorable, reproduce};
 use crate::statistics::number;
 
 const STYLE: &str = include_str!("style.css");
@@ -18,7 +18,7 @@ impl Pairs {
             out.push_str(&self.section(grid));
         }
         out.push_str(&self.services());
-        out.push_str(&self.footer());
+        out.push_str(&reproduce(&self.command, &self.commit, &self.versions, MEANING));
         explorable("Pairs of services", STYLE, &out, "")
     }
 
@@ -82,20 +82,6 @@ impl Pairs {
         };
         let all: String = self.services.iter().map(of).collect();
         format!("<h2 id=\"services\">Services</h2>\n{all}")
-    }
-
-    fn footer(&self) -> String {
-        let mut versions: Vec<String> =
-            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-        if !self.commit.is_empty() {
-            versions.push(format!("commit {}", self.commit));
-        }
-        format!(
-            "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code>. The same version gives identical results: {}.</p>\n{MEANING}\
-             </footer>\n",
-            escape(&self.command),
-            escape(&versions.join(", "))
-        )
     }
 }
 
