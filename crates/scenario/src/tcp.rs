@@ -321,6 +321,7 @@ impl TcpParams {
     }
 
     /// The receiver's buffer in bytes.
+    #[inline]
     #[must_use]
     pub fn window_bytes(&self) -> u64 {
         match self.window {
@@ -330,18 +331,21 @@ impl TcpParams {
     }
 
     /// Whether the receiver reports selective acknowledgments and the sender uses them.
+    #[inline]
     #[must_use]
     pub fn sack(&self) -> bool {
         self.sack_recovery == SackRecovery::Rack || self.algorithm.entry().recovery == LossRecovery::Sack
     }
 
     /// Whether segments carry timestamps: a congestion control by one-way delays needs them.
+    #[inline]
     #[must_use]
     pub fn stamps(&self) -> bool {
         self.timestamps || self.algorithm.entry().one_way_delay
     }
 
     /// Whether both ends offer explicit congestion notification, without which DCTCP and Prague do not work.
+    #[inline]
     #[must_use]
     pub fn offers_ecn(&self) -> bool {
         self.ecn || self.algorithm.counts_marks()
