@@ -66,6 +66,7 @@ fn disciplines(criterion: &mut Criterion) {
         ("stfq+lqd", "stfq"),
         ("scfq+lqd", "scfq"),
         ("wf2q_plus+lqd", "wf2q_plus"),
+        ("wf2q+lqd", "wf2q"),
     ] {
         // The buffer never fills: otherwise this would measure push-out.
         let case = (name, kind, None, &[("limit", "4000000p")][..]);

@@ -90,6 +90,7 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
 
     #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        self.scheduler.link_is_free(now);
         self.policy.dequeue(now, &mut self.scheduler, sink).map(|queued| queued.packet)
     }
 

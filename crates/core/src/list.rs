@@ -150,6 +150,11 @@ impl<P> Pool<P> {
         Self { nodes: Vec::new(), free: NIL }
     }
 
+    /// All packets, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queued<P>> {
+        self.nodes.iter_mut().filter_map(|node| node.queued.as_mut())
+    }
+
     fn place(&mut self, queued: Queued<P>) -> usize {
         if let Some(node) = self.nodes.get_mut(self.free as usize) {
             let index = core::mem::replace(&mut self.free, node.link.next);

@@ -92,7 +92,12 @@ impl Smallest {
     }
 
     pub fn contains(&self, index: usize) -> bool {
-        self.leaves.get(index / 8).is_some_and(|eight| eight.0[index % 8] != ABSENT)
+        self.key(index).is_some()
+    }
+
+    /// The key of `index`, if it has one.
+    pub fn key(&self, index: usize) -> Option<u64> {
+        self.leaves.get(index / 8).map(|eight| eight.0[index % 8]).filter(|key| *key != ABSENT)
     }
 
     /// Sets the key of `index`, which is added if it is new.
@@ -210,6 +215,7 @@ mod tests {
                 let least = keys.iter().map(|(&index, &key)| (key, index)).min();
                 prop_assert_eq!(tree.first(), least);
                 prop_assert_eq!(tree.contains(index), keys.contains_key(&index));
+                prop_assert_eq!(tree.key(index), keys.get(&index).copied());
             }
             tree.shift(5);
             prop_assert_eq!(tree.first().map(|(key, _)| key + 5), keys.values().min().copied());

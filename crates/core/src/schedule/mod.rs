@@ -10,13 +10,16 @@
 //! | [`confucius`] | fair queueing with shares that move gradually | Meng et al. 2024 |
 //! | [`l4s_first`] | L4S packets before a scheduler for all others | RFC 9332 |
 //! | [`rcs`] | recursive congestion shares | Brown et al. 2024 |
+//! | [`wfq`] | WFQ and WF2Q, by the virtual time of a fluid | Demers et al. 1989; Bennett, Zhang 1996 |
 //! | [`wf2q_plus`] | WF2Q+, worst-case fair weighted fair queueing | Bennett, Zhang 1997 |
 //!
-//! [`turns`] is the scheduler of CSFQ: turns by flow at an edge. `tags.rs` holds what the schedulers with virtual time share.
+//! [`turns`] is the scheduler of CSFQ: turns by flow at an edge. `tags.rs` holds what the schedulers with virtual time share,
+//! and `gps.rs` the fluid of WFQ and WF2Q.
 
 pub mod confucius;
 pub mod drr;
 pub mod fifo;
+mod gps;
 pub mod l4s_first;
 pub mod rcs;
 pub mod round_robin;
@@ -27,11 +30,12 @@ mod tags;
 mod testing;
 pub mod turns;
 pub mod wf2q_plus;
+pub mod wfq;
 
 use crate::flow_setting::FlowSetting;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
-use crate::units::{Span, Time, Weight};
+use crate::units::{Rate, Span, Time, Weight};
 
 /// A packet in a buffer, with the time it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +90,11 @@ pub trait Scheduler<P: Packet> {
         self.push(now, packet);
     }
 
+    /// Called when the link asks for a packet, before the packet is chosen: the last one has left. A scheduler
+    /// whose order depends on what has been sent settles it here, and else in [`pop`](Scheduler::pop). Default: no effect.
+    #[inline(always)]
+    fn link_is_free(&mut self, _now: Time) {}
+
     /// Removes and returns the next packet to serve; `None` only if the backlog is empty.
     fn pop(&mut self, now: Time) -> Option<Queued<P>>;
 
@@ -124,6 +133,9 @@ pub trait Scheduler<P: Packet> {
         None
     }
 
+    /// Sets the rate of the link, for schedulers whose order depends on it.
+    fn set_link_rate(&mut self, _rate: Rate) {}
+
     /// Reports named counters and gauges.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
@@ -150,6 +162,10 @@ impl<P: Packet> Scheduler<P> for BoxedScheduler<P> {
 
     fn push_in_turn(&mut self, now: Time, packet: P, turn: Turn) {
         (**self).push_in_turn(now, packet, turn);
+    }
+
+    fn link_is_free(&mut self, now: Time) {
+        (**self).link_is_free(now);
     }
 
     fn pop(&mut self, now: Time) -> Option<Queued<P>> {
@@ -186,6 +202,10 @@ impl<P: Packet> Scheduler<P> for BoxedScheduler<P> {
 
     fn l4s_backlog(&self) -> Option<Backlog> {
         (**self).l4s_backlog()
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        (**self).set_link_rate(rate);
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

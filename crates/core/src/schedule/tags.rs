@@ -128,6 +128,11 @@ impl<P: Packet> Flows<P> {
         self.flows.get(index)?.queue.front(&self.packets)
     }
 
+    /// All packets, in no order.
+    pub fn packets_mut(&mut self) -> impl Iterator<Item = &mut P> {
+        self.packets.iter_mut().map(|queued| &mut queued.packet)
+    }
+
     /// The finish tag of a flow's head; none if the flow is empty.
     pub fn finish(&self, index: usize) -> Option<u64> {
         let flow = self.flows.get(index)?;

@@ -22,7 +22,9 @@ use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::l4s_first::L4sFirst;
-use crate::schedule::{boxed, confucius, drr, fifo, rcs, round_robin, scfq, start_time_fq, turns, wf2q_plus};
+use crate::schedule::{
+    boxed, confucius, drr, fifo, rcs, round_robin, scfq, start_time_fq, turns, wf2q_plus, wfq,
+};
 use crate::units::Rate;
 
 // The default policy of schedulers that divide the link is longest queue drop: with tail drop one greedy flow
@@ -46,6 +48,10 @@ family! {
         |_params, link| boxed(scfq::Scfq::new(link.smallest_weight()));
     Wf2qPlus(NoParams), [wf2q_plus::ENTRY => longest_queue::ENTRY],
         |_params, link| wf2q_plus::Wf2qPlus::new(link.smallest_weight());
+    Wfq(NoParams), [wfq::WFQ => longest_queue::ENTRY],
+        |_params, link| boxed(wfq::Wfq::new(wfq::Eligible::All, link.smallest_weight(), link.link_rate));
+    Wf2q(NoParams), [wfq::WF2Q => longest_queue::ENTRY],
+        |_params, link| boxed(wfq::Wfq::new(wfq::Eligible::Begun, link.smallest_weight(), link.link_rate));
     Confucius(confucius::ConfuciusParams), [confucius::ENTRY => longest_queue::ENTRY],
         |params, _link| boxed(confucius::Confucius::new(params));
     Rcs(rcs::RcsParams), [rcs::ENTRY => longest_queue::ENTRY],

@@ -95,6 +95,7 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Discipline<P> for Buffer<S,
         self.policy_mut().set_limit(limit);
     }
     fn set_link_rate(&mut self, rate: Rate) {
+        self.scheduler_mut().set_link_rate(rate);
         self.policy_mut().set_link_rate(rate);
     }
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {

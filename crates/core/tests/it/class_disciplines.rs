@@ -108,7 +108,7 @@ fn a_class_has_its_rate_and_its_flows_their_weights_whatever_one_of_them_sends()
             &[0, 0, 1, 1],
         ))
     };
-    for name in ["drr", "stfq", "scfq", "wf2q_plus", "fq_codel", "fq_pie"] {
+    for name in ["drr", "stfq", "scfq", "wfq", "wf2q", "wf2q_plus", "fq_codel", "fq_pie"] {
         for (sent, expected) in of(name).into_iter().zip([250, 500, 125, 125]) {
             assert!(sent.abs_diff(expected) <= 15, "{name}: {:?}", of(name));
         }

@@ -207,12 +207,14 @@ fn the_end_of_an_overload_is_told_though_nobody_sends_or_looks() {
 }
 
 /// The disciplines that can divide among greedy flows.
-const GREEDY: [&str; 16] = [
+const GREEDY: [&str; 18] = [
     "fifo",
     "drr",
     "rr",
     "stfq",
     "scfq",
+    "wfq",
+    "wf2q",
     "wf2q_plus",
     "fq_codel",
     "choke",

@@ -88,7 +88,7 @@ proptest! {
         // RED and its relatives learn of idle time by these calls, as do schedulers whose debts end with it,
         // and FQ and FQ-CoDel update their rounds. SF-FC contains FQ-CoDel, Confucius start-time FQ. CSFQ measures the last transmission.
         let uses_idle_time = [
-            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "confucius", "rcs", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
+            "red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "confucius", "rcs", "wfq", "wf2q", "wf2q_plus", "sffc", "csfq", "mcsfq", "hcsfq",
         ];
         for (kind, drop) in combinations() {
             if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {
@@ -263,7 +263,7 @@ impl Traffic {
 }
 
 /// The schedulers that divide by weights.
-const FAIR: [&str; 5] = ["rr", "drr", "stfq", "scfq", "wf2q_plus"];
+const FAIR: [&str; 7] = ["rr", "drr", "stfq", "scfq", "wfq", "wf2q", "wf2q_plus"];
 
 #[test]
 fn backlogged_flows_are_served_evenly_however_many_they_are() {

@@ -13,6 +13,7 @@ mod differential_fairness;
 mod differential_fq;
 mod differential_pps;
 mod differential_ramp;
+mod fluid;
 mod golden;
 mod heeded;
 mod hierarchy;

@@ -265,7 +265,8 @@ fn a_new_component_does_not_shift_the_draws_of_others() {
 
 #[test]
 fn a_light_flow_elsewhere_does_not_change_the_turns_of_a_queue() {
-    for queue in ["drr", "rr", "fq", "fq_codel", "fq_pie", "afq", "stfq", "scfq", "wf2q_plus"] {
+    for queue in ["drr", "rr", "fq", "fq_codel", "fq_pie", "afq", "stfq", "scfq", "wfq", "wf2q", "wf2q_plus"]
+    {
         let shared = format!(
             r#"
 [link.x]

@@ -293,7 +293,7 @@ struct Delay {
 
 impl Delay {
     fn draw(random: &mut Stream) -> Self {
-        let kind = pick(random, &["drr", "rr", "stfq", "scfq", "wf2q_plus"]);
+        let kind = pick(random, &["drr", "rr", "stfq", "scfq", "wfq", "wf2q", "wf2q_plus"]);
         let isolate = if kind != "rr" && random.chance(0.3) { ", isolate = \"source\"" } else { "" };
         let flows = 2 + random.below(6) as u32;
         // A turn of all flows takes less than the target of the AQM.

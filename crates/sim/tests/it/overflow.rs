@@ -25,6 +25,8 @@ fn of_many(queue: &str) -> (f64, Vec<f64>) {
 fn of_equals_none_loses_for_its_number() {
     for queue in [
         "drr",
+        "wfq",
+        "wf2q",
         "wf2q_plus",
         "{ kind = stfq, drop = pfd }",
         "{ kind = stfq, drop = lqd }",

@@ -3,7 +3,7 @@
 use crate::common::{flow, link, sweep, throughput};
 use apportion_core::DropReason;
 
-const SCHEDULERS: [&str; 5] = ["drr", "rr", "stfq", "scfq", "wf2q_plus"];
+const SCHEDULERS: [&str; 7] = ["drr", "rr", "stfq", "scfq", "wfq", "wf2q", "wf2q_plus"];
 const AQMS: [&str; 3] = ["codel", "pie", "cobalt"];
 
 /// Four TCP flows, and a flow that sends a tenth of the link in full packets, since round robin counts

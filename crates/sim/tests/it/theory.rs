@@ -43,7 +43,7 @@ fn datagrams_behind_weighted_schedulers_have_their_weights() {
     // Two flows of 10 Mb/s each over 10 Mb/s, weights 1 and w: 1/(1 + w) for the light one, 9.09 % or 0.0999
     // % of 50,000 packets in 20 s. It may be ahead or behind by a quantum of DRR, three packets in 1.2 s, so
     // that at w = 1000 it gets at least 0.9 of its share; less would be starvation.
-    for scheduler in ["stfq", "scfq", "wf2q_plus", "drr"] {
+    for scheduler in ["stfq", "scfq", "wfq", "wf2q", "wf2q_plus", "drr"] {
         for weight in [10.0, 1_000.0] {
             let outcome = run(&format!(
                 "

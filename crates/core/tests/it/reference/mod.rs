@@ -20,6 +20,7 @@
 //! | [`round_robin`] | weighted round robin, packet by packet |
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
 //! | [`scfq`] | Golestani 1994, section 3 |
+//! | [`gps`] | Parekh, Gallager 1993, section II, over time |
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
 //! | [`afq`] | Sharma, Liu, Atreya, Krishnamurthy 2018, section 3 |
 //! | [`cebinae`] | Yu, Sonchack, Liu 2022, with the readings of the discipline and a slot for each flow |
@@ -47,6 +48,7 @@ pub mod csfq;
 pub mod drr;
 pub mod fq;
 pub mod fred;
+pub mod gps;
 pub mod hfsc;
 mod hierarchical;
 pub mod htb;
