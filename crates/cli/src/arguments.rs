@@ -13,7 +13,7 @@ mod top;
 pub use import::Import;
 pub use league::{League, Pairs, Play};
 #[cfg(target_os = "linux")]
-pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux};
+pub use on_linux::{Gateway, GatewayCommand, Lab, LogFormat, OnLinux, RuleFormat};
 #[cfg(target_os = "linux")]
 pub use shell::Shell;
 pub use top::Top;

@@ -7,8 +7,8 @@ use apportion::gateway::{Backend, Gateway, Interface, Log, Restored};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::arguments::{self, GatewayCommand, LogFormat};
-use crate::output;
 use crate::status::Status;
+use crate::{flow_rules, output};
 
 pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
     match &arguments.command {
@@ -34,6 +34,9 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
             output::print(&Gateway::new(config).running()?)?;
         }
         Some(GatewayCommand::Stats { config }) => output::print(&Gateway::new(config).stats()?)?,
+        Some(GatewayCommand::Rules { config, format, device }) => {
+            flow_rules::print(&Gateway::new(config), *format, device.as_deref())?;
+        }
         Some(GatewayCommand::Restore { config }) => return restore(config),
         Some(GatewayCommand::Bypass { config, off }) => {
             let changed = Gateway::new(config).bypass(!off)?;

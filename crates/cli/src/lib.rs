@@ -15,6 +15,8 @@ mod cluster;
 mod compare;
 mod export;
 #[cfg(target_os = "linux")]
+mod flow_rules;
+#[cfg(target_os = "linux")]
 mod gateway;
 mod import;
 mod interrupt;

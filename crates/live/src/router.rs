@@ -28,7 +28,8 @@ use apportion_core::random::Stream;
 use apportion_core::units::Time;
 use apportion_runtime::sffc::message::{Key, Message, is_towards_source};
 use apportion_runtime::sffc::{
-    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
+    Destination, FlowKey, FlowReport, FlowRule, Forwarding, Handled, Manager, ManagerParams, Port, RouterId,
+    Transmit,
 };
 
 use crate::frame::{FlowTuple, Parsed};
@@ -218,6 +219,11 @@ impl Router {
     /// The next frame to send, and its port.
     pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
         self.outbox.pop_front()
+    }
+
+    /// The limits that routers before this one would have to set to flows, with the flows.
+    pub fn rules(&mut self, now: Time) -> impl Iterator<Item = (FlowTuple, FlowRule)> {
+        self.manager.rules(now).filter_map(|rule| Some((FlowTuple::from_key(&rule.key)?, rule)))
     }
 
     /// Reports counters: of the manager, of messages that were not read, and of messages without a route.

@@ -25,6 +25,9 @@
 //! With a shared key messages carry an authenticator ([`message`]). Routers with the key can still lie as
 //! above.
 //!
+//! A flow whose upstream router does not answer gets a flow rule, for an operator to load into that router
+//! ([`FlowRule`]).
+//!
 //! Readings of the paper: a report waits for an answer only while it is news, which is one interval of its
 //! own. The times of queries, with and without answers, are chosen (see [`ManagerParams`]).
 //!
@@ -42,6 +45,7 @@ mod adversary_tests;
 mod aged;
 mod count;
 pub mod message;
+mod rules;
 mod search;
 mod side;
 #[cfg(test)]
@@ -49,10 +53,12 @@ mod tests;
 
 pub use apportion_core::aqm::sffc::FlowReport;
 pub use message::{FlowKey, RouterId};
+pub use rules::FlowRule;
 
 use aged::Aged;
 use count::{Counters, Refusal};
 use message::{Answer, Key, Message, Query, Scope};
+use rules::Rules;
 use search::Upstream;
 use side::Side;
 
@@ -201,6 +207,8 @@ pub struct Manager {
     upstream: Aged<FlowId, Upstream>,
     /// Times at which searches take their next step.
     agenda: Aged<FlowId, ()>,
+    /// The cuts of flows whose upstream router does not answer.
+    rules: Rules,
     /// The next hops beyond each port.
     sides: BTreeMap<Port, Side>,
     outbox: VecDeque<Transmit>,
@@ -220,6 +228,7 @@ impl Manager {
             sequence: 0,
             upstream: Aged::default(),
             agenda: Aged::default(),
+            rules: Rules::default(),
             sides: BTreeMap::new(),
             outbox: VecDeque::new(),
             counters: Counters::default(),
@@ -273,6 +282,11 @@ impl Manager {
     /// The next message to send; none if all are sent.
     pub fn transmit(&mut self) -> Option<Transmit> {
         self.outbox.pop_front()
+    }
+
+    /// The limits that upstream routers without SF-FC would have to set to flows, at most [256](rules::MAX_RULES).
+    pub fn rules(&mut self, now: Time) -> impl Iterator<Item = FlowRule> {
+        self.rules.in_force(now)
     }
 
     /// Reports counts of messages sent, of accepted reports of flows, and of refusals, by reason.

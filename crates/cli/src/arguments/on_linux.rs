@@ -84,6 +84,18 @@ pub enum GatewayCommand {
         /// Its configuration file; only the title is read
         config: PathBuf,
     },
+    /// Print flow rules for a router before a running gateway that does not speak SF-FC, until the gateway stops
+    Rules {
+        /// Its configuration file; only the title is read
+        #[arg(value_hint = clap::ValueHint::FilePath)]
+        config: PathBuf,
+        /// Program that reads the rules
+        #[arg(long, value_enum)]
+        format: RuleFormat,
+        /// Interface of the router towards the gateway, for `tc`
+        #[arg(long, required_if_eq("format", "tc"), value_parser = interface)]
+        device: Option<String>,
+    },
     /// Restore the offloads that a gateway left off when it was killed
     Restore {
         /// The configuration file; only the title is read
@@ -104,6 +116,25 @@ pub enum GatewayCommand {
         /// Its configuration file
         config: PathBuf,
     },
+}
+
+/// The name of an interface: it becomes part of commands.
+fn interface(name: &str) -> Result<String, &'static str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+    // IFNAMSIZ is 16, with the terminating zero.
+    let is_name = (1..16).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-');
+    if is_name { Ok(name.to_owned()) } else { Err("it is not the name of an interface") }
+}
+
+/// The program that reads flow rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RuleFormat {
+    /// Linux: `tc -force -batch -`
+    Tc,
+    /// Linux: `nft`, a line each
+    Nft,
+    /// BGP: a process of ExaBGP
+    Exabgp,
 }
 
 impl From<Backend> for apportion::gateway::Backend {

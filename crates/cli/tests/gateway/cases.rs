@@ -11,6 +11,7 @@ mod place;
 mod proxies;
 mod refusals;
 mod reloads;
+mod rules;
 
 mod service;
 mod top;
@@ -49,6 +50,11 @@ const CASES: &[Case] = cases! {
         a_socket_that_one_left_behind_is_taken_over;
     reloads: by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue,
         packets_dropped_by_a_smaller_queue_are_reported;
+    rules: a_rule_follows_a_flood_and_ends_after_it,
+        rules_are_withdrawn_when_the_gateway_stops,
+        without_reports_there_are_no_rules,
+        nftables_of_the_sender_drops_what_the_gateway_would,
+        tc_reads_the_rules;
     service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
     top: a_terminal_shows_the_directions_the_flows_and_the_customers;
     tutorial: it_is_followed_in_namespaces_of_its_own;

@@ -12,7 +12,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_runtime::routers::{Links as _, manager_params};
-use apportion_runtime::sffc::{FlowReport, Handled};
+use apportion_runtime::sffc::{FlowReport, FlowRule, Handled};
 use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
 
 use super::world::DirectionState;
@@ -133,6 +133,11 @@ impl Reports {
     /// The next frame to send, and the direction in which it leaves.
     pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
         self.router.transmit().map(|(port, frame)| (across(port), frame))
+    }
+
+    /// The limits that routers before this gateway would have to set to flows, with the flows.
+    pub fn rules(&mut self, now: Time) -> impl Iterator<Item = (FlowTuple, FlowRule)> {
+        self.router.rules(now)
     }
 
     /// Reports counters of messages sent, received and refused.

@@ -12,6 +12,7 @@ use apportion_linux::port::PortCounts;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
+use apportion_runtime::sffc::FlowRule;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig};
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ use super::metrics::{COUNTER, GAUGE, Kind, Metrics};
 use super::notifications::NotificationCounts;
 pub use super::reloads::{Reloads, Results};
 use super::traffic::Traffic;
+use crate::frame::FlowTuple;
 use crate::notifications::FlowPackets;
 
 /// Measurements of a gateway at one time.
@@ -48,6 +50,8 @@ pub struct Snapshot {
     pub frames: u64,
     /// Messages between gateways, by outcome; empty if no queue reports.
     pub reports: Vec<(&'static str, f64)>,
+    /// Limits that routers before this gateway would have to set to flows.
+    pub flow_rules: Vec<(FlowTuple, FlowRule)>,
     /// Events of the interfaces inside and outside.
     pub events: [InterfaceEvents; 2],
     /// Counts of applications that read overload notifications.
@@ -111,14 +115,16 @@ impl<I: FrameIo> Gateway<I> {
     pub fn snapshot(&mut self, config: Arc<GatewayConfig>, lateness: &Histogram) -> Snapshot {
         let ports =
             [0, 1].map(|port| self.engine.port_counts(port).map_or_else(PortCounts::default, |it| it.0));
-        let mut reports = Vec::new();
-        if let Some(own) = self.engine.world.reports() {
+        let (now, mut reports, mut flow_rules) = (self.engine.now(), Vec::new(), Vec::new());
+        if let Some(own) = self.engine.world.reports_mut() {
             own.statistics(&mut |name, value| reports.push((name, value)));
+            flow_rules.extend(own.rules(now));
         }
         Snapshot {
             config,
             reports,
-            now: self.engine.now(),
+            flow_rules,
+            now,
             directions: Direction::BOTH.map(|direction| self.direction_snapshot(direction)),
             ports,
             malformed: self.engine.malformed().map(|(reason, count)| (reason.name(), count)).collect(),
@@ -530,6 +536,7 @@ impl Snapshot {
             "reports": Value::Object(
                 self.reports.iter().map(|(what, count)| ((*what).to_owned(), number(*count))).collect()
             ),
+            "flow_rules": self.flow_rules.iter().map(of_rule).collect::<Vec<_>>(),
             "lateness_seconds": Value::Object(lateness.collect()),
             "frames_in_use": self.frames,
             "log_lines_lost": log::lines_lost(),
@@ -538,6 +545,18 @@ impl Snapshot {
             "reloads": reloads.json(),
         })
     }
+}
+
+/// A flow rule as JSON.
+fn of_rule((flow, rule): &(FlowTuple, FlowRule)) -> Value {
+    json!({
+        "protocol": flow.protocol(),
+        "source": flow.source(),
+        "destination": flow.destination(),
+        "ports": flow.ports(),
+        "bits_per_second": rule.rate.as_bit(),
+        "seconds_left": rule.left.as_secs_f64(),
+    })
 }
 
 /// A number as JSON, an integer if it is whole.

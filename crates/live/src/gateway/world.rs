@@ -140,9 +140,8 @@ impl GatewayWorld {
     }
 
     /// The reports, if a queue reports.
-    #[must_use]
-    pub const fn reports(&self) -> Option<&Reports> {
-        self.reports.as_ref()
+    pub const fn reports_mut(&mut self) -> Option<&mut Reports> {
+        self.reports.as_mut()
     }
 
     /// The current rate of a direction, if a rate follows the link.

@@ -85,6 +85,9 @@ impl Manager {
 
     fn report_flow(&mut self, now: Time, key: FlowKey, report: &FlowReport, work: &mut Work) {
         let (flow, expiry, renewal) = (report.flow, self.params.expiry, self.params.renewal);
+        if self.is_unanswered(flow, &key) {
+            self.rules.report(now, key, report);
+        }
         let upstream = self.upstream_of(now, flow, key);
         let age = upstream.known.map(|known| now.since(known.answered));
         match upstream.known {
@@ -106,6 +109,14 @@ impl Manager {
                 work.neighbours.push((flow, key));
             }
         }
+    }
+
+    /// Whether a search for the upstream router of this flow found none. A rule outlasts the next search.
+    fn is_unanswered(&self, flow: FlowId, key: &FlowKey) -> bool {
+        let upstream = self.upstream.get(flow).filter(|upstream| upstream.key == *key);
+        let search = upstream.and_then(|upstream| upstream.search);
+        upstream.is_none_or(|upstream| upstream.known.is_none())
+            && (search.is_some_and(|search| search.stage == Stage::Silent) || self.rules.has(key))
     }
 
     /// The entry of a flow that is being reported, created if there is none.
@@ -196,6 +207,7 @@ impl Manager {
         let known = Known { router: answer.router, cookie: answer.cookie, answered: now };
         upstream.known = Some(known);
         upstream.search = None;
+        self.rules.withdraw(key);
         self.agenda.remove(flow);
         // A report that is older than its interval is no news.
         if let Some((made, report)) = upstream.pending.take()

@@ -332,3 +332,49 @@ fn a_number_that_means_another_flow_now_is_another_flow() {
     up.manager.receive(ms(50), DOWN, &bytes, &mut Renamed(Around::carrying([0])));
     assert_eq!(up.sent().len(), 1);
 }
+
+// ---------------------------------------------------------------------------------------------
+// Rules
+
+/// Reports flow 7 every 50 ms in these milliseconds.
+fn report_from(down: &mut Node, from: u64, to: u64, mut between: impl FnMut(Time, &mut Node)) {
+    for now in (from..to).step_by(50).map(ms) {
+        down.report(now, [7]);
+        down.on_timer(now);
+        between(now, down);
+    }
+}
+
+#[test]
+fn a_flow_gets_a_rule_until_its_upstream_router_answers() {
+    let mut down = node(2, None, [7]);
+    report_from(&mut down, 0, 3_000, |_, down| drop(down.sent()));
+    let rules: Vec<_> = down.manager.rules(ms(3_000)).collect();
+    // 10,000 B/s depart.
+    assert_eq!(
+        rules.iter().map(|rule| (rule.key, rule.rate.as_bit())).collect::<Vec<_>>(),
+        [(key(7), 84_000)]
+    );
+    let mut up = node(1, None, [7]);
+    report_from(&mut down, 3_000, 12_000, |now, down| exchange(now, &mut up, down));
+    assert!(!up.around.reports.is_empty());
+    assert_eq!(down.manager.rules(ms(12_000)).count(), 0);
+}
+
+#[test]
+fn a_flow_whose_upstream_router_answers_gets_no_rule() {
+    let (mut up, mut down) = (node(1, None, [7]), node(2, None, [7]));
+    report_from(&mut down, 0, 20_000, |now, down| exchange(now, &mut up, down));
+    assert_eq!(down.manager.rules(ms(20_000)).count(), 0);
+}
+
+#[test]
+fn a_rule_outlasts_searches_and_ends_after_the_last_report() {
+    let mut down = node(2, None, [7]);
+    report_from(&mut down, 0, 30_000, |now, down| {
+        drop(down.sent());
+        assert!(now < ms(2_000) || down.manager.rules(now).count() == 1, "{now:?}");
+    });
+    assert_eq!(down.manager.rules(ms(39_900)).count(), 1);
+    assert_eq!(down.manager.rules(ms(40_000)).count(), 0);
+}
