@@ -396,6 +396,17 @@ impl Distribution {
         self.quantiles.iter().find(|(s, _)| (s - share).abs() < 1e-9).map(|&(_, value)| value)
     }
 
+    /// The share of samples above `value`, between two quantiles in a straight line; `None` without samples.
+    #[must_use]
+    pub fn above(&self, value: Span) -> Option<f64> {
+        let at = self.quantiles.iter().position(|(_, quantile)| *quantile > value);
+        let Some(at) = at else { return (!self.quantiles.is_empty()).then_some(0.0) };
+        let Some(before) = at.checked_sub(1) else { return Some(1.0) };
+        let [(low, from), (high, to)] = [self.quantiles[before], self.quantiles[at]];
+        let part = value.saturating_sub(from).as_secs_f64() / to.saturating_sub(from).as_secs_f64();
+        Some(1.0 - (low + part * (high - low)))
+    }
+
     /// The quantiles at [`SHARES`](Distribution::SHARES).
     pub fn named(&self) -> impl Iterator<Item = (f64, Span)> {
         Self::SHARES.into_iter().filter_map(|share| Some((share, self.quantile(share)?)))
@@ -448,6 +459,22 @@ mod tests {
             applications: Some(ThreadUse { ran: 0.1, waited: 0.0 }).filter(|_| thread.is_some()),
             ..Timekeeping::default()
         }
+    }
+
+    #[test]
+    fn the_share_above_a_value_lies_between_quantiles() {
+        let of = |ms: [u64; 3]| Distribution {
+            count: 3,
+            mean: Span::ZERO,
+            quantiles: [0.0, 0.5, 1.0].into_iter().zip(ms.map(Span::from_millis)).collect(),
+        };
+        let above = |ms, value| of(ms).above(Span::from_millis(value));
+        assert_eq!(above([10, 20, 60], 5), Some(1.0));
+        assert_eq!(above([10, 20, 60], 15), Some(0.75));
+        assert_eq!(above([10, 20, 60], 30), Some(0.375));
+        assert_eq!(above([10, 20, 60], 60), Some(0.0));
+        assert_eq!(above([10, 10, 60], 10), Some(0.5));
+        assert_eq!(Distribution::default().above(Span::ZERO), None);
     }
 
     #[test]

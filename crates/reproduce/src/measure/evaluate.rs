@@ -52,6 +52,9 @@ impl Measure {
                 let delay = |flow: &FlowOutcome| Some(flow.delay.quantile(*share)?.as_secs_f64() * 1e3);
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| delay(flow))?)
             }
+            Self::Late { of, than, run, shape } => {
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| flow.delay.above(than.0))?)
+            }
             Self::Drops { of, run, reason, shape } => {
                 let wanted = reason.map(DropReason::from);
                 let count = |flow: &FlowOutcome| -> u64 {

@@ -71,6 +71,20 @@ pub enum Measure {
         #[serde(default, rename = "as")]
         shape: Shape,
     },
+    /// Share of the packets that reached the sink later than after a time.
+    Late {
+        /// Flows or groups; all if empty.
+        #[serde(default)]
+        of: Vec<String>,
+        /// The one-way delay that they exceed.
+        than: Length,
+        /// The run; `main` if absent.
+        #[serde(default = "main_run")]
+        run: String,
+        /// Combination of the numbers of several flows.
+        #[serde(default, rename = "as")]
+        shape: Shape,
+    },
     /// Packets that disciplines dropped.
     Drops {
         /// Flows or groups, over all links; all if empty.
@@ -308,6 +322,7 @@ impl Measure {
                 Err(("share", format!("{share} is none of {:?}", Distribution::SHARES)))
             }
             Self::Delay { of, run, shape, .. }
+            | Self::Late { of, run, shape, .. }
             | Self::Goodput(FlowSelection { of, run, shape })
             | Self::Timeouts(FlowSelection { of, run, shape })
             | Self::Entitlement(FlowSelection { of, run, shape })

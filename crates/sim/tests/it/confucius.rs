@@ -1,5 +1,6 @@
 //! Confucius: bursts of web traffic next to a video call.
 
+use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, run};
@@ -28,14 +29,7 @@ fn scenario(rate: u32, delay: u32, seed: u32, queue: &str) -> Outcome {
 
 /// The part of the call's packets that take longer than 100 ms.
 fn stalled(outcome: &Outcome) -> f64 {
-    let curve = &flow(outcome, "call").delay.quantiles;
-    let ms = |at: usize| curve[at].1.as_secs_f64() * 1e3;
-    let Some(late) = (0..curve.len()).find(|&at| ms(at) > 100.0) else { return 0.0 };
-    if late == 0 {
-        return 1.0;
-    }
-    let part = (100.0 - ms(late - 1)) / (ms(late) - ms(late - 1));
-    1.0 - (curve[late - 1].0 + part * (curve[late].0 - curve[late - 1].0))
+    flow(outcome, "call").delay.above(Span::from_millis(100)).unwrap()
 }
 
 /// The mean time of pages, and of the transfers of bursts, in s.
