@@ -11,7 +11,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use crate::league::LeagueResults;
+use crate::league::{LeagueResults, PairsResults};
 use crate::results::Results;
 
 /// The metadata key of a field for its unit.
@@ -47,6 +47,16 @@ impl Results {
 impl LeagueResults {
     /// Returns all metrics of all cells as one record batch, with units and nulls as for a
     /// [run](Results::record_batch).
+    ///
+    /// # Errors
+    /// As for a run.
+    pub fn record_batch(&self) -> Result<RecordBatch, ArrowError> {
+        batch(self.rows().into_iter())
+    }
+}
+
+impl PairsResults {
+    /// Returns all cells as one record batch, with units and nulls as for a [run](Results::record_batch).
     ///
     /// # Errors
     /// As for a run.

@@ -130,6 +130,14 @@ impl Pairs<'_> {
         Ok(self.league.size_of(&self.plan()?.1))
     }
 
+    /// Returns the scenarios of all simulations, as for a [league](League::scenarios).
+    ///
+    /// # Errors
+    /// As for [`estimate`](Self::estimate).
+    pub fn scenarios(&self) -> Result<Vec<Scenario>, LeagueError> {
+        Ok(self.plan()?.1.runs().cloned().collect())
+    }
+
     /// Returns the number of simulations.
     ///
     /// # Errors

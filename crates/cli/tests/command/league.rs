@@ -146,21 +146,28 @@ fn a_league_that_was_interrupted_goes_on_where_it_was() {
 fn pairs_print_grids_and_write_a_page_and_all_cells() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("twice.toml"), "# Two files.\n\n[flow.file]\ncount = 2\n").unwrap();
-    let words = "pairs --services flood,cubic,twice.toml --disciplines fifo,drr+isolate --rates 8Mbit --length 25s --seeds 2";
+    let words = "pairs --services flood,cubic,web,twice.toml --disciplines fifo,drr+isolate --rates 8Mbit --length 25s --seeds 2";
     let run = apportion(folder.path(), &words.split(' ').collect::<Vec<_>>());
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.ends_with("page: results/pairs/1/pairs.html\n"), "{}", run.out);
     let page = std::fs::read_to_string(folder.path().join("results/pairs/1/pairs.html")).unwrap();
     assert!(page.contains("8.00 Mb/s, drr+isolate") && page.contains("Two files."));
     let cells = std::fs::read_to_string(folder.path().join("results/pairs/1/pairs.csv")).unwrap();
-    assert_eq!(cells.lines().count(), 1 + 2 * 9);
-    let score = |discipline: &str, contender: &str, incumbent: &str| {
+    assert_eq!(cells.lines().count(), 1 + 2 * 16);
+    assert!(page.contains("<h3>Median time of pages and files, s</h3>"), "{page}");
+    let column = |at: usize, discipline: &str, contender: &str, incumbent: &str| {
         let is_it = |line: &&str| line.starts_with(&format!("8.0,{discipline},{contender},{incumbent},2,"));
         let cell = cells.lines().find(is_it).unwrap_or_else(|| panic!("{cells}"));
-        cell.split(',').nth(9).unwrap().parse::<f64>().unwrap()
+        cell.split(',').nth(at).unwrap().parse::<f64>().unwrap()
     };
+    let score =
+        |discipline: &str, contender: &str, incumbent: &str| column(9, discipline, contender, incumbent);
     // A FIFO gives all to a flood and two thirds to two flows; hosts share evenly.
     assert!(score("fifo", "flood", "cubic") < 0.1 && score("fifo", "twice", "cubic") < 0.85);
+    // A file that fills a FIFO delays pages.
+    let [alone, late, early] = [(11, "fifo"), (12, "fifo"), (12, "drr+isolate")]
+        .map(|(at, discipline)| column(at, discipline, "cubic", "web"));
+    assert!(late > 1.3 * alone && late > 1.3 * early, "{alone} {late} {early}");
     for pair in [("flood", "cubic"), ("cubic", "flood"), ("twice", "cubic"), ("cubic", "twice")] {
         let score = score("drr+isolate", pair.0, pair.1);
         assert!((0.95..=1.05).contains(&score), "{pair:?}: {score}");

@@ -57,6 +57,9 @@ pub struct Grid {
     pub discipline: String,
     /// What each service gets alone, in Mb/s: the median over replications.
     pub alone_mbps: Vec<f64>,
+    /// The median time of pages and files of each service alone, in s: the median over replications. None of a service
+    /// without such.
+    pub alone_completion_s: Vec<Option<f64>>,
     /// What incumbents get, by contender, then by incumbent.
     cells: Vec<Vec<Cell>>,
 }
@@ -72,6 +75,8 @@ pub struct Cell {
     pub throughput_mbps: f64,
     /// The quartiles of throughput over fair share: first, median, third.
     pub score: [f64; 3],
+    /// The median time of its pages and files in s: median over replications. None if none was finished.
+    pub completion_s: Option<f64>,
     /// 95th percentile of the sojourn time at the link in ms: median over replications.
     pub queue_delay_p95_ms: f64,
 }
@@ -81,6 +86,8 @@ pub struct Cell {
 pub struct Meeting {
     /// The throughput of all flows of a side together in Mb/s, by side; empty for a side without flows.
     throughputs_mbps: [Vec<f64>; 2],
+    /// The median time of the pages and files of a side in s; empty if none was finished.
+    completions_s: [Vec<f64>; 2],
     /// The 95th percentile of the sojourn time at the link in ms.
     queue_delays_p95_ms: Vec<f64>,
 }
@@ -92,6 +99,7 @@ impl Meeting {
         let delays = point.metrics().find(|metric| metric.name.starts_with("queue_delay_p95_ms/"));
         Self {
             throughputs_mbps: SIDES.map(|side| throughputs(point, side)),
+            completions_s: SIDES.map(|side| completions(point, side)),
             queue_delays_p95_ms: delays.map(|delays| delays.samples.clone()).unwrap_or_default(),
         }
     }
@@ -112,6 +120,19 @@ fn throughputs(point: &PointResults, side: &str) -> Vec<f64> {
     sums
 }
 
+/// The median time of the pages and files of a side in s, for each replication; of several groups, the longest.
+fn completions(point: &PointResults, side: &str) -> Vec<f64> {
+    let metrics = point.metrics().filter(|metric| {
+        metric.name.strip_prefix("completion_p50_s/").is_some_and(|group| is_of(group, side))
+    });
+    let mut longest: Vec<f64> = Vec::new();
+    for metric in metrics {
+        longest.resize(longest.len().max(metric.samples.len()), 0.0);
+        longest.iter_mut().zip(&metric.samples).for_each(|(of, sample)| *of = of.max(*sample));
+    }
+    longest
+}
+
 /// Whether a group of flows is of a side: `contender-file` is of `contender`.
 fn is_of(group: &str, side: &str) -> bool {
     group.strip_prefix(side).is_some_and(|rest| rest.starts_with('-'))
@@ -130,6 +151,11 @@ fn quartiles(samples: &[f64]) -> [f64; 3] {
     [rank(0.25), median, rank(0.75)]
 }
 
+/// The median; none without samples.
+fn median(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| quartiles(samples)[1])
+}
+
 impl Grid {
     /// The grid of a link. `alone` has each service alone, as incumbent; `both(i, j)` has service i as incumbent
     /// and j as contender, for i <= j.
@@ -140,13 +166,17 @@ impl Grid {
         both: impl Fn(usize, usize) -> &'a Meeting,
     ) -> Self {
         let alone_mbps: Vec<f64> = alone.iter().map(|of| quartiles(&of.throughputs_mbps[0])[1]).collect();
+        let alone_completion_s = alone.iter().map(|of| median(&of.completions_s[0])).collect();
         let cell = |contender: usize, incumbent: usize| {
             let meeting = both(incumbent.min(contender), incumbent.max(contender));
-            let mut got = meeting.throughputs_mbps[usize::from(incumbent > contender)].clone();
-            let seeds = got.len();
-            if incumbent == contender {
-                got.extend(&meeting.throughputs_mbps[1]);
-            }
+            // Both sides of a service next to itself count.
+            let sides = match incumbent == contender {
+                true => 0..2,
+                false => usize::from(incumbent > contender)..1 + usize::from(incumbent > contender),
+            };
+            let of = |samples: &[Vec<f64>; 2]| samples[sides.clone()].concat();
+            let got = of(&meeting.throughputs_mbps);
+            let seeds = got.len() / sides.len();
             let rest = (rate_mbps - alone_mbps[contender]).max(rate_mbps / 2.0);
             let fair_mbps = alone_mbps[incumbent].min(rest);
             let scores: Vec<f64> = got.iter().map(|got| got / fair_mbps).collect();
@@ -155,12 +185,13 @@ impl Grid {
                 fair_mbps,
                 throughput_mbps: quartiles(&got)[1],
                 score: quartiles(&scores),
+                completion_s: median(&of(&meeting.completions_s)),
                 queue_delay_p95_ms: quartiles(&meeting.queue_delays_p95_ms)[1],
             }
         };
         let all = 0..alone.len();
         let cells = all.clone().map(|contender| all.clone().map(|i| cell(contender, i)).collect()).collect();
-        Self { rate_mbps, discipline, alone_mbps, cells }
+        Self { rate_mbps, discipline, alone_mbps, alone_completion_s, cells }
     }
 
     /// What the service `incumbent` gets next to `contender`, by their numbers.
@@ -190,6 +221,11 @@ impl Grid {
     fn others(&self, service: usize) -> impl Iterator<Item = usize> + use<> {
         let count = self.cells.len();
         (0..count).filter(move |other| *other != service || count == 1)
+    }
+
+    /// The services that have pages or files which end.
+    fn with_completions(&self) -> Vec<usize> {
+        (0..self.cells.len()).filter(|at| self.alone_completion_s[*at].is_some()).collect()
     }
 
     /// The pairs of different services by the lower of their two scores, lowest first: score, loser, winner.
@@ -223,6 +259,8 @@ impl Pairs {
             score_q1: cell.score[0],
             score: cell.score[1],
             score_q3: cell.score[2],
+            alone_completion_p50_s: grid.alone_completion_s[incumbent],
+            completion_p50_s: cell.completion_s,
             queue_delay_p95_ms: cell.queue_delay_p95_ms,
         };
         let rows = self.grids.iter().flat_map(|grid| {
@@ -279,6 +317,7 @@ mod tests {
             fair_mbps: 4.0,
             throughput_mbps: 4.0 * score,
             score: [score; 3],
+            completion_s: None,
             queue_delay_p95_ms: 1.0,
         }
     }
@@ -287,7 +326,13 @@ mod tests {
     fn grid() -> Grid {
         let scores = [[1.0, 1.6, 1.2], [0.4, 1.0, 0.6], [0.8, 1.4, 1.0]];
         let cells = scores.iter().map(|row| row.iter().copied().map(cell).collect()).collect();
-        Grid { rate_mbps: 8.0, discipline: "fifo".to_owned(), alone_mbps: vec![8.0; 3], cells }
+        Grid {
+            rate_mbps: 8.0,
+            discipline: "fifo".to_owned(),
+            alone_mbps: vec![8.0; 3],
+            alone_completion_s: vec![None; 3],
+            cells,
+        }
     }
 
     #[test]

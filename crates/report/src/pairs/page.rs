@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Cell, Grid, Pairs, Service};
-use crate::html::escape;
+use crate::html::{escape, table};
 use crate::page::{explorable, reproduce};
 use crate::statistics::number;
 
@@ -68,7 +68,13 @@ impl Pairs {
         };
         row("Gets next to others", &|at| format!("{:.2}", grid.sensitivity(at)));
         row("Alone, Mb/s", &|at| number(grid.alone_mbps[at]));
-        out + "</tbody>\n</table></div>\n"
+        out.push_str("</tbody>\n</table></div>\n");
+        if let [head, rows @ ..] = &self.times(grid)[..]
+            && head.len() > 1
+        {
+            let _ = write!(out, "<h3>Median time of pages and files, s</h3>\n{}", table(head, rows));
+        }
+        out
     }
 
     fn services(&self) -> String {
@@ -92,6 +98,8 @@ of the service, headers included.</dd>
 <dt>Fair share</dt><dd>min(d, max(C/2, C - e)) with the rate C of the link, and with d and e, what incumbent and contender get alone.</dd>
 <dt>Leaves others</dt><dd>Mean score of the others next to this contender, called contentiousness.</dd>
 <dt>Gets next to others</dt><dd>Mean score of this incumbent next to the others, called sensitivity.</dd>
+<dt>Median time of pages and files</dt><dd>From the start of a page or file to its last byte: median within a run, then over seeds. Only
+those that end within the measured part count.</dd>
 <dt>ms</dt><dd>95th percentile of the sojourn time at the link, median over seeds.</dd>
 </dl>
 ";

@@ -20,6 +20,10 @@ impl Pairs {
             let _ = writeln!(out, "\n{}\n", self.heading(grid));
             out.push_str(&align(&self.table(grid)));
             let _ = writeln!(out, "{}", self.summary(grid));
+            if !grid.with_completions().is_empty() {
+                let _ = writeln!(out, "\nMedian time of pages and files, s:\n");
+                out.push_str(&align(&self.times(grid)));
+            }
         }
         for (discipline, tau) in self.rank_correlations() {
             let _ = writeln!(
@@ -47,11 +51,26 @@ impl Pairs {
         )
     }
 
+    /// The times of pages and files: incumbents that have such in columns, contenders in rows.
+    pub(super) fn times(&self, grid: &Grid) -> Vec<Vec<String>> {
+        let with = grid.with_completions();
+        let show = |time: Option<f64>| time.map_or_else(|| "none ends".to_owned(), number);
+        let row = |name: &str, cell: &dyn Fn(usize) -> String| -> Vec<String> {
+            [name.to_owned()].into_iter().chain(with.iter().map(|at| cell(*at))).collect()
+        };
+        let mut rows = vec![row("Contender", &|at| self.services[at].name.clone())];
+        rows.push(row("alone", &|at| show(grid.alone_completion_s[at])));
+        for (contender, service) in self.services.iter().enumerate() {
+            rows.push(row(&service.name, &|at| show(grid.cells[contender][at].completion_s)));
+        }
+        rows
+    }
+
     fn table(&self, grid: &Grid) -> Vec<Vec<String>> {
         let all = 0..self.services.len();
         let show = |score: f64| format!("{score:.2}");
         let numbers = all.clone().map(|at| (at + 1).to_string());
-        let head = ["contender".to_owned()].into_iter().chain(numbers).chain(["leaves others".to_owned()]);
+        let head = ["Contender".to_owned()].into_iter().chain(numbers).chain(["leaves others".to_owned()]);
         let mut rows = vec![head.collect::<Vec<_>>()];
         for contender in all.clone() {
             let scores = all.clone().map(|incumbent| show(grid.score(contender, incumbent)));

@@ -78,6 +78,10 @@ row! {
         score: f64, "";
         /// Third quartile of throughput over fair share.
         score_q3: f64, "";
+        /// Median time of the pages and files of the incumbent alone, median over replications.
+        alone_completion_p50_s: Option<f64>, "s";
+        /// Median time of its pages and files next to the contender, median over replications.
+        completion_p50_s: Option<f64>, "s";
         /// 95th percentile of the sojourn time at the link, median over replications.
         queue_delay_p95_ms: f64, "ms";
     }
