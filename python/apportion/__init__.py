@@ -16,7 +16,7 @@ from . import fairness, laws
 from ._catalogue import Entry, disciplines, examples, experiments, explain, names
 from ._disciplines import register
 from ._events import Dropped, FlowSample, LinkSample, Marked, Sampled
-from ._league import League, league, situations
+from ._league import League, Pairs, league, pairs, services, situations
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
 from ._results import IncompleteWarning, Point, Results, ScenarioWarning, load
@@ -34,6 +34,7 @@ __all__ = [
     "League",
     "LinkSample",
     "Marked",
+    "Pairs",
     "Point",
     "Results",
     "RunError",
@@ -57,7 +58,9 @@ __all__ = [
     "league",
     "load",
     "names",
+    "pairs",
     "register",
+    "services",
     "situations",
     "sweep",
 ]

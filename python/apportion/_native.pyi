@@ -117,6 +117,24 @@ class League:
         cache: Cache | None,
     ) -> LeagueResults: ...
 
+class Pairs:
+    def __init__(
+        self,
+        services: list[str],
+        disciplines: list[str],
+        rates: list[str],
+        length: str | None,
+        seeds: int,
+    ) -> None: ...
+    def play(
+        self,
+        jobs: int,
+        force: bool,
+        progress: Callable[[int, int], object] | None,
+        folder: str | PathLike[str] | None,
+        cache: Cache | None,
+    ) -> LeagueResults: ...
+
 class LeagueResults:
     @property
     def cells(self) -> Table: ...
@@ -131,6 +149,7 @@ class LeagueResults:
     def text(self) -> str: ...
     def page(self) -> str: ...
 
+def services() -> list[str]: ...
 def situations() -> list[str]: ...
 
 class Table:

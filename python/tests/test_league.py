@@ -76,3 +76,27 @@ def test_an_empty_list_and_unknown_names_are_refused() -> None:
     with pytest.raises(ap.RunError, match="did you mean `floods`"):
         ap.league(["fifo"], ["flods"], seeds=1)
     assert "floods" in ap.situations()
+
+
+def test_pairs_have_a_score_for_each_and_times_of_pages(tmp_path: Path) -> None:
+    met = ap.pairs(["cubic", "web"], disciplines=["fifo", "drr+isolate"], rates=["8Mbit"], length="25s", seeds=2, folder=tmp_path)
+    assert repr(met) == "<apportion.Pairs: 2 services, 2 grids>"
+    cells = {(row["discipline"], row["contender"], row["incumbent"]): row for row in met.cells}
+    assert len(cells) == 2 * 4
+    assert cells["fifo", "web", "cubic"]["completion_p50_s"] is None
+    # A FIFO that a file has filled delays pages.
+    late, early = (cells[discipline, "cubic", "web"] for discipline in ("fifo", "drr+isolate"))
+    assert late["completion_p50_s"] > 1.3 * early["completion_p50_s"]
+    assert late["completion_p50_s"] > 1.3 * late["alone_completion_p50_s"] > 0
+    assert met.folder is not None and (met.folder / "pairs.html").exists()
+    assert "web" in str(met)
+
+
+def test_pairs_refuse_unknown_names_and_units() -> None:
+    with pytest.raises(ValueError, match="services is empty"):
+        ap.pairs([])
+    with pytest.raises(ValueError, match="rates: \"8\""):
+        ap.pairs(["cubic"], rates=["8"])
+    with pytest.raises(ap.RunError, match="did you mean `cubic`"):
+        ap.pairs(["cubi"], seeds=1)
+    assert "web" in ap.services()

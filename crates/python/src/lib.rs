@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use crate::fairness::{interval, jain, max_min};
     #[pymodule_export]
-    use crate::league::{League, LeagueResults, situations};
+    use crate::league::{League, LeagueResults, Pairs, services, situations};
     #[pymodule_export]
     use crate::parts::{Cache, Parts};
     #[pymodule_export]
