@@ -4,6 +4,7 @@
 //! headlines sp-pifo SEEDS SECONDS   inversions with SP-PIFO over those with a FIFO: section 4.2, appendix A
 //! headlines aifo SEEDS              completion time of the smallest of three files: Fig. 12
 //! headlines packs SEEDS SECONDS     inversions and drops of low ranks at a load of 1.1: PACKS' abstract; RIFO
+//! headlines fct SEEDS SECONDS       completion times with the ranks of pFabric: PACKS' abstract; RIFO
 //! headlines afq SEEDS SECONDS       completion times of short flows, with TCP relative to AFQ: abstract
 //! ```
 //! Each row has the mean over the seeds with Student's 95 % interval; README.md lists the papers' figures.
@@ -11,6 +12,7 @@
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
 mod afq;
+mod fct;
 mod ranked;
 mod run;
 
@@ -22,9 +24,10 @@ fn main() -> Result<(), Failure> {
         ["sp-pifo", seeds, seconds] => sp_pifo(seeds.parse()?, seconds.parse()?),
         ["aifo", seeds] => aifo(seeds.parse()?),
         ["packs", seeds, seconds] => packs(seeds.parse()?, seconds.parse()?),
+        ["fct", seeds, seconds] => fct(seeds.parse()?, seconds.parse()?),
         ["afq", seeds, seconds] => afq::table(seeds.parse()?, seconds.parse()?),
         _ => Err(
-            "usage: headlines sp-pifo SEEDS SECONDS | aifo SEEDS | packs SEEDS SECONDS | afq SEEDS SECONDS"
+            "usage: headlines sp-pifo SEEDS SECONDS | aifo SEEDS | packs SEEDS SECONDS | fct SEEDS SECONDS | afq SEEDS SECONDS"
                 .into(),
         ),
     }
@@ -136,6 +139,29 @@ fn packs(seeds: u64, seconds: f64) -> Result<(), Failure> {
             let names = ["inversions a departure", "low ranks dropped"]
                 .map(|what| format!("{ranks}, {name}: {what}"));
             rows(names.each_ref().map(String::as_str), seeds, |seed| ranked::flood(&queue, seconds, seed))?;
+        }
+    }
+    Ok(())
+}
+
+fn fct(seeds: u64, seconds: f64) -> Result<(), Failure> {
+    let places = [
+        ("FIFO", r#"place = "fifo""#),
+        ("AIFO", r#"place = "aifo""#),
+        ("RIFO", r#"place = "rifo", window = 150"#),
+        ("RIFO, published", r#"place = "rifo", window = 150, rule = "published""#),
+        ("SP-PIFO", r#"place = "sp_pifo", queues = 4"#),
+        ("PACKS", r#"place = "packs", queues = 4, sample = 1"#),
+        ("PACKS, published", r#"place = "packs", queues = 4, sample = 1, rule = "published""#),
+        ("PIFO", r#"place = "pifo""#),
+    ];
+    for load in [0.4, 0.6, 0.8] {
+        for (name, place) in places {
+            let queue = format!(r#"{{ kind = "ranked", ranks = "remaining", limit = "40p", {place} }}"#);
+            let names = fct::TIMES.map(|what| format!("{load}, {name}: {what}"));
+            rows(names.each_ref().map(String::as_str), seeds, |seed| {
+                fct::completions(&queue, load, seconds, seed)
+            })?;
         }
     }
     Ok(())

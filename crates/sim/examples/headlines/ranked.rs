@@ -5,6 +5,7 @@
 //! of its flow, as pFabric's hosts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use apportion_core::limit::Limit;
 use apportion_core::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, Traits};
@@ -79,7 +80,7 @@ enum Ranks {
     Poisson,
     /// Poisson with mean 100, modulo 100: peaks at both ends.
     Convex,
-    /// The remaining bytes of 100, 50 and 10 MB, by flow.
+    /// The remaining bytes of the file, by flow.
     Remaining,
 }
 
@@ -102,6 +103,8 @@ struct Ranked {
     limit: Packets,
     ranks: Ranks,
     random: Stream,
+    /// The bytes of files with headers, by flow.
+    sizes: Arc<[u64]>,
     /// Bytes that have left, by flow.
     sent: Vec<u64>,
     backlog: Backlog,
@@ -140,11 +143,9 @@ impl Ranked {
             Ranks::Poisson => poisson(random, 50.0),
             Ranks::Convex => poisson(random, 100.0) % 100,
             Ranks::Remaining => {
-                let sizes = [100_000_000, 50_000_000, 10_000_000];
                 let flow = packet.flow().index();
                 let sent = self.sent.get(flow).copied().unwrap_or(0);
-                // With headers, as bytes that have left.
-                sizes.get(flow).map_or(0, |size: &u64| (size * 1_500 / 1_380).saturating_sub(sent))
+                self.sizes.get(flow).map_or(0, |size| size.saturating_sub(sent))
             }
         }
     }
@@ -223,6 +224,7 @@ impl Discipline<SimplePacket> for Ranked {
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("overtaking", self.overtaking as f64);
         show("behind_larger", self.behind_larger as f64);
+        show("served", self.served as f64);
         show("inversions", self.inversions as f64 / self.served as f64);
         show("low_drops", self.low_drops as f64 / self.arrived as f64);
     }
@@ -343,7 +345,7 @@ impl Setup {
         })
     }
 
-    fn build(&self, link: &LinkContext<'_>) -> Ranked {
+    fn build(&self, link: &LinkContext<'_>, sizes: &Arc<[u64]>) -> Ranked {
         let AifoParams { limit, headroom, window, sample } = self.aifo;
         let admit = match self.place.as_str() {
             "sp_pifo" => Admit::SpPifo { bounds: Bounds::new(self.queues), adapts: self.adapts },
@@ -369,6 +371,7 @@ impl Setup {
             limit: self.limit,
             ranks: self.ranks,
             random: link.stream(),
+            sizes: Arc::clone(sizes),
             sent: Vec::new(),
             backlog: Backlog::EMPTY,
             arrived: 0,
@@ -381,9 +384,11 @@ impl Setup {
     }
 }
 
-fn catalog() -> Result<Catalog, Failure> {
+/// The queue, for files of these bytes with headers, by flow.
+pub fn catalog(sizes: &[u64]) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::default();
-    catalog.register(&ENTRY, Setup::read, Setup::build)?;
+    let sizes: Arc<[u64]> = sizes.into();
+    catalog.register(&ENTRY, Setup::read, move |setup: &Setup, link| setup.build(link, &sizes))?;
     Ok(catalog)
 }
 
@@ -393,7 +398,7 @@ pub const SACK: &str = r#"algorithm = "sack""#;
 /// Returns the TCP of the hosts in both papers: headers of 120 bytes, a window of 65535 bytes, no bounds on
 /// the timeout, and loss recovery by `recovery`. AIFO's hosts start with the window at which slow start ends,
 /// and with a timeout of three round-trip times of their network.
-fn tcp(recovery: &str, initial: &str, initial_rto: &str) -> String {
+pub fn tcp(recovery: &str, initial: &str, initial_rto: &str) -> String {
     format!(
         r#"{{
             profile = "rfc", {recovery}, segment = "1380B", header = "120B", ack = "120B", window = "65535B", window_scale = false,
@@ -433,12 +438,13 @@ pub fn inversions(
         flow.back = {{ from = "b", to = "a" }}
         "#
     );
-    let outcome = simulate(&catalog()?, &text, seed)?;
+    let outcome = simulate(&catalog(&[])?, &text, seed)?;
     let link = outcome.links.iter().find(|link| link.name == "wire").ok_or("no link")?;
     Ok(Counted { overtaking: statistic(link, "overtaking"), behind_larger: statistic(link, "behind_larger") })
 }
 
-fn statistic(link: &LinkOutcome, name: &str) -> f64 {
+/// A statistic of the queue; not a number if it has none of this name.
+pub fn statistic(link: &LinkOutcome, name: &str) -> f64 {
     link.statistics.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, value)| *value)
 }
 
@@ -454,7 +460,7 @@ pub fn flood(queue: &str, seconds: f64, seed: u64) -> Result<[f64; 2], Failure> 
         flow.flood = {{ from = "a", to = "b", source = {{ kind = "cbr", rate = "11Gbit", packet = "1500B" }} }}
         "#
     );
-    let outcome = simulate(&catalog()?, &text, seed)?;
+    let outcome = simulate(&catalog(&[])?, &text, seed)?;
     let link = outcome.links.iter().find(|link| link.name == "wire").ok_or("no link")?;
     Ok(["inversions", "low_drops"].map(|name| statistic(link, name)))
 }
@@ -479,7 +485,8 @@ pub fn order(queue: &str, jitter: &str, seed: u64) -> Result<[f64; 2], Failure> 
         flow.small = {{ from = "h3", to = "sink", source = {{ kind = "file", size = "10MB" }} }}
         "#
     );
-    let outcome = simulate(&catalog()?, &text, seed)?;
+    let sizes = [100_000_000, 50_000_000, 10_000_000].map(|size| size * 1_500 / 1_380);
+    let outcome = simulate(&catalog(&sizes)?, &text, seed)?;
     let ends = |name: &str| {
         let flow = outcome.flows.iter().find(|flow| flow.name == name);
         let done = flow.and_then(|flow| flow.completions.first());

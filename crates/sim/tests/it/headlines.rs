@@ -1,5 +1,8 @@
 //! Headline figures of the papers of SP-PIFO and AIFO, as in `examples/headlines`.
 
+#[path = "../../examples/headlines/fct.rs"]
+#[allow(dead_code, reason = "the example uses all of it")]
+mod fct;
 #[path = "../../examples/headlines/ranked.rs"]
 #[allow(dead_code, reason = "the example uses all of it")]
 mod ranked;
@@ -67,4 +70,17 @@ fn the_small_file_is_through_as_if_it_were_alone_behind_aifo_and_not_if_all_rank
     };
     let (aifo, open) = (small(""), small(", headroom = 0.99"));
     assert!((0.0866..0.0957).contains(&aifo) && (open.is_nan() || open > 0.12), "{aifo} {open}");
+}
+
+#[test]
+fn short_files_end_sooner_the_better_a_queue_sorts() {
+    let short = |place: &str| {
+        let queue = format!(r#"{{ kind = "ranked", ranks = "remaining", limit = "40p", {place} }}"#);
+        fct::completions(&queue, 0.8, 0.1, 1).unwrap()[0]
+    };
+    let fifo = short(r#"place = "fifo""#);
+    let aifo = short(r#"place = "aifo""#);
+    let packs = short(r#"place = "packs", queues = 4, sample = 1"#);
+    let pifo = short(r#"place = "pifo""#);
+    assert!(pifo <= packs && packs < aifo && aifo < fifo, "{pifo} {packs} {aifo} {fifo}");
 }
