@@ -10,11 +10,13 @@
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
 //! | [`answers`] | responsiveness to the losses that the flow has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
+//! | [`reserved`] | the rate that flows have reserved, without state of flows | Stoica, Zhang 1999 |
 
 pub mod answers;
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;
+pub mod reserved;
 pub mod responsiveness;
 pub mod tcp_friendly;
 pub mod tsw;
