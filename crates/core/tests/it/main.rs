@@ -13,6 +13,7 @@ mod differential_fairness;
 mod differential_fq;
 mod differential_pps;
 mod differential_ramp;
+mod fair_share_steps;
 mod fluid;
 mod golden;
 mod heeded;
