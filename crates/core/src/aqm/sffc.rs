@@ -157,8 +157,11 @@ impl Sffc {
             scratch: [Vec::new(), Vec::new()],
             random,
             divided: false,
-            recognition: (params.recognise == Recognise::Behaviour)
-                .then(|| Recognition::new(Method::Tests, test_random)),
+            recognition: match params.recognise {
+                Recognise::Behaviour => Some(Recognition::new(Method::Tests, test_random)),
+                Recognise::Pattern => Some(Recognition::new(Method::Pattern, test_random)),
+                Recognise::Losses | Recognise::Protocol => None,
+            },
         }
     }
 

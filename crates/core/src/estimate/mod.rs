@@ -8,6 +8,7 @@
 //! | [`windowed_min`] | minimum over a sliding window | – |
 //! | [`least_labels`] | smallest labels of a sliding window | – |
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
+//! | [`pattern`] | whether a flow is adaptive, by inter-arrival times, duration and throughput | Tamura, Tobe, Tokuda 2000, section 6 |
 //! | [`answers`] | responsiveness to the losses that the flow has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
 //! | [`reserved`] | the rate that flows have reserved, without state of flows | Stoica, Zhang 1999 |
@@ -16,6 +17,7 @@ pub mod answers;
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;
+pub mod pattern;
 pub mod reserved;
 pub mod responsiveness;
 pub mod tcp_friendly;

@@ -90,7 +90,8 @@ params! {
         /// Whether it reads the counters of links further on whose routers send no reports, once a second, and takes losses there for reports.
         counters: bool = Param::of("true", "the paper has reports only").in_paper("false"),
         /// Which flows are adaptive: those that slow down after losses, if the `discipline` divides by flows (else as `protocol`);
-        /// those of TCP; or those that slow down when packets are dropped for a test.
+        /// those of TCP; those that slow down when packets are dropped for a test; or those that inter-arrival times, duration and
+        /// throughput do not show to be unresponsive.
         recognise: Recognise = Param::of("losses", "the paper has the protocol; section 6 asks for behaviour").in_paper("protocol"),
         /// How far reports of others cut a flow: to what they ask for; or only while this link is congested, and to no less than the
         /// flow's fair share of it.
@@ -158,6 +159,8 @@ choice! {
         Protocol = "protocol",
         /// Their reaction to packets dropped for a test.
         Behaviour = "behaviour",
+        /// Their inter-arrival times, duration and throughput.
+        Pattern = "pattern",
     }
 }
 

@@ -1,13 +1,15 @@
 //! Recognition of adaptive flows by their behaviour: section 6 of the paper.
 //!
-//! Two methods: [`answers`](crate::estimate::answers) watches the losses that a flow has anyway, which works
+//! Three methods: [`answers`](crate::estimate::answers) watches the losses that a flow has anyway, which works
 //! where the discipline gives flows their shares; [`responsiveness`](crate::estimate::responsiveness) drops
-//! packets for a test. A flow's record outlives its place among the active flows, so that a pause does not
+//! packets for a test; [`pattern`](crate::estimate::pattern) watches inter-arrival times, duration and
+//! throughput. A flow's record outlives its place among the active flows, so that a pause does not
 //! erase it; 120 bytes for each flow number up to the largest.
 
 use alloc::vec::Vec;
 
 use crate::estimate::answers::Answers;
+use crate::estimate::pattern::Pattern;
 use crate::estimate::responsiveness::{EPOCH, Responsiveness};
 use crate::packet::FlowId;
 use crate::random::Stream;
@@ -24,6 +26,8 @@ pub(super) enum Method {
     Losses,
     /// By drops for a test.
     Tests,
+    /// By inter-arrival times, duration and throughput.
+    Pattern,
 }
 
 /// The behaviour of one flow.
@@ -31,6 +35,7 @@ pub(super) enum Method {
 enum Conduct {
     Seen(Answers),
     Tested(Responsiveness),
+    Watched(Pattern),
 }
 
 impl Conduct {
@@ -38,6 +43,7 @@ impl Conduct {
         match self {
             Self::Seen(flow) => flow.is_adaptive(),
             Self::Tested(flow) => flow.is_adaptive(),
+            Self::Watched(flow) => flow.is_adaptive(),
         }
     }
 
@@ -46,6 +52,7 @@ impl Conduct {
         match self {
             Self::Seen(flow) => flow.is_known(),
             Self::Tested(_) => true,
+            Self::Watched(flow) => flow.is_known(),
         }
     }
 
@@ -53,6 +60,7 @@ impl Conduct {
         match self {
             Self::Seen(flow) => flow.end_epoch(),
             Self::Tested(flow) => flow.end_epoch(fair, random),
+            Self::Watched(flow) => flow.end_epoch(fair),
         }
     }
 }
@@ -93,6 +101,7 @@ impl Recognition {
             conduct: match method {
                 Method::Losses => Conduct::Seen(Answers::new(says_adaptive)),
                 Method::Tests => Conduct::Tested(Responsiveness::new(says_adaptive)),
+                Method::Pattern => Conduct::Watched(Pattern::new(says_adaptive)),
             },
             changed: None,
         });
@@ -100,6 +109,7 @@ impl Recognition {
         match &mut record.conduct {
             Conduct::Seen(flow) => flow.arrived(),
             Conduct::Tested(flow) => flow.arrived(size),
+            Conduct::Watched(flow) => flow.arrived(now, size),
         }
         [record.conduct.is_adaptive(), record.conduct.is_known()]
     }
@@ -108,7 +118,7 @@ impl Recognition {
     pub(super) fn tests(&mut self, id: FlowId) -> bool {
         let dose = match self.get_mut(id) {
             Some(Conduct::Tested(flow)) => flow.dose(),
-            Some(Conduct::Seen(_)) | None => 0.0,
+            Some(Conduct::Seen(_) | Conduct::Watched(_)) | None => 0.0,
         };
         dose > 0.0 && self.random.chance(dose)
     }
@@ -117,6 +127,7 @@ impl Recognition {
         match self.get_mut(id) {
             Some(Conduct::Tested(flow)) => flow.lost(),
             Some(Conduct::Seen(flow)) => flow.lost(),
+            Some(Conduct::Watched(flow)) => flow.lost(),
             None => {}
         }
     }
