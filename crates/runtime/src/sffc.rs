@@ -284,7 +284,7 @@ impl Manager {
         self.outbox.pop_front()
     }
 
-    /// The limits that upstream routers without SF-FC would have to set to flows, at most [256](rules::MAX_RULES).
+    /// The limits that upstream routers without SF-FC would have to set to flows, at most 256.
     pub fn rules(&mut self, now: Time) -> impl Iterator<Item = FlowRule> {
         self.rules.in_force(now)
     }
