@@ -46,6 +46,9 @@
 //!   alternate too: with thirty customers F would be thirty times the arrivals, and FS_n would be halved in
 //!   each of the next windows.
 //! - By queueing delay a customer that sends less than C_n has no drops: the queue belongs to all customers.
+//! - The root labels customers with `credit`, so FS lets A_n FS / label_n of a customer pass, which is up to 1.5 W_n FS in
+//!   a burst. C_n is then the same. With W_n FS the difference would stay unused, by as much as a third of the link while
+//!   floods begin.
 //! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not at the edge of congestion.
 //!   FS_n is bounded by C for a weight of 1. With the bound C_n a customer with one flow would lose half of
 //!   the noise.
@@ -111,8 +114,7 @@ pub const ENTRY: Entry = Entry {
         shares: Shares::Approximate,
         limits: "Rates of flows are estimated. TCP gets 0.85 to 0.97 of its due over two to eight congested hops, \
             and a single TCP flow leaves an eighth of the link idle. The worst of thirty customers gets 0.84 of its due over TCP. Customers have no guarantees; \
-            if those of its flows exceed a customer's part, its other flows get almost nothing. Without \
-            customers set `credit = \"0s\"`: floods else leave up to 26 % of the link idle for 12 s.",
+            if those of its flows exceed a customer's part, its other flows get almost nothing.",
         ..Traits::NONE
     },
 };
@@ -210,6 +212,11 @@ impl Customer {
 }
 
 impl Root {
+    /// What FS lets pass of customer `n`: W_n FS, and more in a burst.
+    fn part(&self, n: usize, customer: &Customer, fs: f64) -> f64 {
+        customer.weight.get() * fs * self.arrivals.burst(FlowId(n as u32))
+    }
+
     /// Updates the root for a packet of customer `n`: a draw decides whether the packet would pass, with no
     /// effect on the packet.
     fn update(&mut self, now: Time, n: usize, customer: &Customer, packet: Arrival) {
@@ -217,7 +224,7 @@ impl Root {
         let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size, unknown);
         let share = self.share.fair_share();
         let drawn = self.random.chance(share.drop_probability(label));
-        let is_above = share.rate().is_some_and(|fs| customer.weight.get() * fs < customer.guaranteed());
+        let is_above = share.rate().is_some_and(|fs| self.part(n, customer, fs) < customer.guaranteed());
         let (label, dropped) = match (is_above, packet.label) {
             (true, RateLabel::Guaranteed) => (RateLabel::Guaranteed, false),
             (true, RateLabel::Excess(_)) => (label, true),
@@ -298,7 +305,7 @@ impl Hcsfq {
         let customer = &self.customers[n];
         match self.root.share.fair_share() {
             FairShare::Rate(fs) if self.root.share.is_by_delay() || self.root.share.is_congested() => {
-                (customer.weight.get() * fs).max(customer.guaranteed()).min(c)
+                self.root.part(n, customer, fs).max(customer.guaranteed()).min(c)
             }
             _ => c,
         }

@@ -29,7 +29,8 @@
 //! seconds. A label with the rate of the last 100 ms exceeds the share at each peak, so the flow reaches its
 //! share only at its peaks. Therefore a label is the smaller of r_i and its mean over `credit`, and at least
 //! r_i / 1.5: a flow that sends more than that is no TCP. A flood is labelled with two thirds of its rate
-//! until its mean has risen to that. Flows with a guarantee get no credit: they have their debt.
+//! until its mean has risen to that. Of a flow with a guarantee g_i, this holds for the rate of the packets that
+//! neither its guarantee nor its debt covers: the label is the mean of that rate, and at least r_i / 1.5 - g_i.
 //!
 //! This is not a marker of one flow at its source: a router labels every packet that arrives without a label.
 //!
@@ -170,6 +171,8 @@ impl RateLabelParams {
 struct Contract {
     /// ER_i, the rate of the packets beyond the guarantee.
     er: Averages<1>,
+    /// The mean of ER_i over `credit`.
+    mean: f64,
     /// g_i, in bits a second; 0: no guarantee.
     g: f64,
     /// Tokens that are guaranteed.
@@ -242,6 +245,12 @@ impl RateLabels {
         let gap = average.gap(now);
         average.update(self.k, now, bits);
         let [mut rate] = average.last_rates();
+        let mut least = rate / BURST;
+        let credit = self.credit;
+        if credit > 0.0 && slot >= self.means.len() {
+            self.means.resize(slot + 1, 0.0);
+        }
+        let mut mean = self.means.get_mut(slot).map_or(rate, |mean| follow(mean, credit, gap, size));
         if let Some(contract) = self.contracts.get_mut(slot).filter(|contract| contract.g > 0.0) {
             let cover = contract.covers(now, rate, size, &self.params, &mut self.random);
             if cover == Cover::Guarantee {
@@ -251,32 +260,26 @@ impl RateLabels {
                 return Some(RateLabel::Excess(1.0));
             }
             // Pelsser02 figure 7: p.label = estimate_rate(ER_i, p).
+            let gap = contract.er.gap(now);
             contract.er.update(self.k, now, bits);
-            rate = contract.er.last_rates()[0];
-        } else {
-            rate = self.credited(slot, gap, size, rate);
+            [rate] = contract.er.last_rates();
+            mean = if credit > 0.0 { follow(&mut contract.mean, credit, gap, size) } else { rate };
+            least -= contract.g;
+        }
+        if mean < rate {
+            rate = larger(mean, least);
         }
         let weight = self.weight(flow);
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
     }
 
-    /// The rate to label for a flow that arrives at `rate`, with a packet `gap` after its last: the flow's
-    /// mean, but at least `rate` over [`BURST`].
+    /// r_i over the rate that is labelled, for a flow without a guarantee: 1 to [`BURST`].
     #[inline]
-    fn credited(&mut self, slot: usize, gap: Span, size: Bytes, rate: f64) -> f64 {
-        if self.credit == 0.0 {
-            return rate;
-        }
-        if slot >= self.means.len() {
-            self.means.resize(slot + 1, 0.0);
-        }
-        let mean = &mut self.means[slot];
-        // Backward Euler for credit · dmean/dt = -mean, plus arrivals: no exponential, and stable for any
-        // gap.
-        *mean /= 1.0 + float(gap.as_nanos()) / 1e9 / self.credit;
-        *mean += float(size.bits()) / self.credit;
-        if *mean < rate { larger(*mean, rate / BURST) } else { rate }
+    pub(crate) fn burst(&self, flow: FlowId) -> f64 {
+        let (rate, mean) = (self.rates.get(flow.slot()), self.means.get(flow.slot()));
+        rate.zip(mean)
+            .map_or(1.0, |(rate, mean)| (rate.last_rates()[0] / larger(*mean, 1.0)).clamp(1.0, BURST))
     }
 
     /// The label of a packet of `flow`; `unknown` bits a second while its rate is unknown.
@@ -322,7 +325,8 @@ impl RateLabels {
         let contract = &mut self.contracts[flow.slot()];
         if contract.g == 0.0 {
             let er = self.rates.get(flow.slot()).cloned().unwrap_or(Contract::NONE.er);
-            *contract = Contract { er, ..Contract::NONE };
+            let mean = self.means.get(flow.slot()).copied().unwrap_or(0.0);
+            *contract = Contract { er, mean, ..Contract::NONE };
             // Buckets start full, but without debt.
             (contract.now.tokens, contract.owed.tokens, contract.peak.tokens) = (set, set, set);
         }
@@ -337,6 +341,15 @@ impl RateLabels {
     pub fn flows(&self) -> usize {
         self.rates.len().max(self.weights.len()).max(self.contracts.len())
     }
+}
+
+/// Updates the mean of a rate over `credit` seconds with a packet that arrives `gap` after the last.
+#[inline]
+fn follow(mean: &mut f64, credit: f64, gap: Span, size: Bytes) -> f64 {
+    // Backward Euler for credit · dmean/dt = -mean, plus arrivals: no exponential, and stable for any gap.
+    *mean /= 1.0 + float(gap.as_nanos()) / 1e9 / credit;
+    *mean += float(size.bits()) / credit;
+    *mean
 }
 
 /// The bits by which Reno falls behind a mean of `g` until its window is back at the mean, at most
@@ -370,6 +383,7 @@ impl Bucket {
 impl Contract {
     const NONE: Self = Self {
         er: Averages::new([0.0], Time::ZERO),
+        mean: 0.0,
         g: 0.0,
         now: Bucket::EMPTY,
         owed: Bucket::EMPTY,

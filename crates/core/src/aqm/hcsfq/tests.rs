@@ -364,3 +364,40 @@ fn guarantees_are_floors_of_customers_and_of_flows() {
     assert!(got[0][1] < 0.02 * 2.8e6, "{got:?}");
     assert_near(&got[1..], &[[1.733e6, 0.433e6], [3.467e6, 0.889e6]]);
 }
+
+/// The part of the link that two flows without customers use in the 4 s after the first, with default parameters. Both send
+/// 8 Mb/s, the first only what a guarantee of `guarantee` Mb/s covers if there is one.
+fn used(guarantee: u64) -> f64 {
+    let params = HcsfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+    let streams = ["hcsfq", "hcsfq.root", "hcsfq.marking"].map(|name| Stream::new(1, name));
+    let mut hcsfq = Hcsfq::new(&params, Rate::from_mbit(8), &Customers::default(), streams);
+    let setting = FlowSetting::Guarantee(Rate::from_mbit(guarantee), Span::ZERO);
+    BufferPolicy::<SimplePacket>::set_flow(&mut hcsfq, FlowId(0), setting);
+    let (mut backlog, mut served) = (0, 0);
+    // A packet leaves in each millisecond.
+    for ms in 1..=5_000 {
+        for flow in [0, 1] {
+            let is_sent = flow == 1 || guarantee == 0 || ms % 8 < guarantee;
+            let admits = |hcsfq: &mut Hcsfq| {
+                let at = Time::from_millis(ms) + Span::from_micros(400) * u64::from(flow);
+                hcsfq.admit(at, &mut packet(0, flow, 1_000), queued(backlog)) == Admission::Accept
+            };
+            backlog += u64::from(is_sent && admits(&mut hcsfq));
+        }
+        served += u64::from(backlog > 0 && ms > 1_000);
+        backlog = backlog.saturating_sub(1);
+    }
+    served as f64 / 4_000.0
+}
+
+#[test]
+fn floods_that_begin_use_the_link() {
+    let used = used(0);
+    assert!(used > 0.97, "{used}");
+}
+
+#[test]
+fn a_large_guarantee_of_the_only_customer_leaves_the_rest() {
+    let used = used(6);
+    assert!(used > 0.95, "{used}");
+}

@@ -190,7 +190,8 @@ impl FairShareEstimator {
     fn end_window_by_delay(&mut self, now: Time, x: f64, part: f64) {
         self.start_time = now;
         self.fit_window();
-        let most = self.whole.unwrap_or(self.available()) / self.smallest_weight;
+        // Not C - G: in HCSFQ, FS must pass the guarantees of a customer, to give its other flows what no other customer uses.
+        let most = self.link() / self.smallest_weight;
         let phi = x / self.accepted_rate().max(self.c / 1_000.0);
         let phi = phi.clamp(1.0 / STEP, STEP);
         let is_noise = (1.0 / NOISE..NOISE).contains(&phi);

@@ -283,3 +283,30 @@ fn a_burst_is_labelled_with_the_mean_of_its_flow() {
     // A flow that sends less gets a smaller label at once.
     assert!(near(send(&mut labels, 8_000, 1), 1e6));
 }
+
+#[test]
+fn a_burst_beyond_a_guarantee_is_labelled_with_its_mean() {
+    let labels_with = |credit| {
+        let params = RateLabelParams { credit, marking: Marking::Deterministic, ..labels_params() };
+        let mut labels = RateLabels::new(&params, Stream::new(1, "marking"));
+        labels.set_guarantee(FlowId(0), Rate::from_kbit(4_000), Span::ZERO);
+        let mut now = Time::ZERO;
+        // The last label after packets of 8000 bits at these rates, in kb/s, for so many seconds.
+        let mut last = move |seconds: u64, rate: u64| {
+            let sent = (0..seconds * rate / 8).filter_map(|_| {
+                now += Span::from_micros(8_000_000 / rate);
+                let label = labels.label(now, FlowId(0), SIZE);
+                (label != Some(RateLabel::Guaranteed)).then(|| excess(label))
+            });
+            sent.last()
+        };
+        assert_eq!(last(10, 4_000), None);
+        [last(1, 6_000).unwrap(), last(1, 12_000).unwrap()]
+    };
+    // 2 Mb/s beyond the guarantee for a second are 2 (1 - e^-0.2) = 0.36 on average over 5 s. Of 12 Mb/s, 12/1.5 - 4 are
+    // no burst of a window.
+    let [burst, flood] = labels_with(Span::from_secs(5));
+    assert!((burst / 0.36e6 - 1.0).abs() < 0.1 && (flood / 4e6 - 1.0).abs() < 0.1, "{burst} {flood}");
+    let [burst, flood] = labels_with(Span::ZERO);
+    assert!((burst / 2e6 - 1.0).abs() < 0.1 && (flood / 8e6 - 1.0).abs() < 0.1, "{burst} {flood}");
+}
