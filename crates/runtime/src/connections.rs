@@ -43,6 +43,8 @@ pub struct Writes {
     pub generator: Generator,
     /// The next write.
     pub pending: Option<Write>,
+    /// Whether the rest of `pending` waits for room in the send buffer.
+    pub is_blocked: bool,
 }
 
 /// A player or a call.
@@ -159,7 +161,9 @@ impl Workload {
                 Media::new(source, start, stop).map_or(Self::Arrived, of_media)
             }
             _ => match Generator::new(source, start, stop, stream) {
-                Some(generator) => Self::Writes(Box::new(Writes { generator, pending: None })),
+                Some(generator) => {
+                    Self::Writes(Box::new(Writes { generator, pending: None, is_blocked: false }))
+                }
                 None => Self::Greedy,
             },
         }

@@ -265,6 +265,9 @@ pub struct FlowOutcome {
     /// Notifications to its sources that a queue cannot carry the flow's requirement. The paper calls them
     /// exceptions (Li, Walpole, McNamee, Pu, Steere 2001).
     pub overloads: u64,
+    /// Writes that its sources left out while their send buffers were full.
+    #[serde(default)]
+    pub skipped: u64,
     /// TCP: retransmitted segments; `None` if the backend cannot count them, like the shell. Without TCP: 0.
     pub retransmits: Option<u64>,
     /// TCP: retransmission timeouts; `None` as above, and in the lab on kernels before 6.7.

@@ -28,6 +28,8 @@ pub struct Counters {
     pub marked: u64,
     /// Notifications to its sources that a link cannot carry the flow's requirement.
     pub overloads: u64,
+    /// Writes that its sources left out while their send buffers were full.
+    pub skipped: u64,
 }
 
 /// An event of a flow's packet on its way.
@@ -61,6 +63,7 @@ impl Counters {
         outcome.lost += self.lost - before.lost;
         outcome.marked += self.marked - before.marked;
         outcome.overloads += self.overloads - before.overloads;
+        outcome.skipped += self.skipped - before.skipped;
     }
 }
 
@@ -72,6 +75,7 @@ impl AddAssign for Counters {
         self.lost += more.lost;
         self.marked += more.marked;
         self.overloads += more.overloads;
+        self.skipped += more.skipped;
     }
 }
 
@@ -84,6 +88,7 @@ pub struct FlowCounts {
     lost: Vec<u64>,
     marked: Vec<u64>,
     overloads: Vec<u64>,
+    skipped: Vec<u64>,
 }
 
 /// Counts of packets sent and delivered, which never span two cache lines.
@@ -134,6 +139,11 @@ impl FlowCounts {
         Self::add(&mut self.overloads, flow, self.carried.len());
     }
 
+    /// Counts a write that a flow's source left out while its send buffer was full.
+    pub fn skipped(&mut self, flow: FlowId) {
+        Self::add(&mut self.skipped, flow, self.carried.len());
+    }
+
     fn add(table: &mut Vec<u64>, flow: FlowId, flows: usize) {
         if table.is_empty() {
             *table = vec![0; flows];
@@ -153,6 +163,7 @@ impl FlowCounts {
             lost: count(&self.lost),
             marked: count(&self.marked),
             overloads: count(&self.overloads),
+            skipped: count(&self.skipped),
         }
     }
 

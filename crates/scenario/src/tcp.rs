@@ -42,6 +42,9 @@ params! {
         sack_option: Bytes = Param::unset("2 B and padding: RFC 2018 section 3; 0: ns-2"),
         /// The receiver's buffer, and so the cap of the window in use.
         window: Window = Param::unset("RFC 9293 section 3.8.6; ns-2 window_"),
+        /// The data that the sender holds until they are acknowledged. An application with a rate stops at a write for which there
+        /// is no room, and does not make up for what it would have written meanwhile.
+        send_buffer: Option<Bytes> = Param::unset("RFC 9293 section 3.9.1.2; SO_SNDBUF without overheads; Linux grows it: none").own("size or none"),
         /// Whether the window field is scaled by the smallest shift that can express `window`.
         window_scale: bool = Param::unset("RFC 7323 section 2"),
         /// The congestion window after the handshake.
@@ -300,7 +303,9 @@ impl TcpParams {
             ("recovery_burst", self.recovery_burst),
             ("abc_limit", self.abc_limit),
         ];
-        let (key, why) = if !fit_a_packet(&[self.ack, self.sack_option, SACK_BLOCKS]) {
+        let (key, why) = if self.send_buffer.is_some_and(|size| size < self.segment) {
+            ("send_buffer", "it must hold at least one full segment")
+        } else if !fit_a_packet(&[self.ack, self.sack_option, SACK_BLOCKS]) {
             ("ack", "an ACK with a full SACK option has at most 65535 bytes")
         } else if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
             (*key, "must be at least 1")
@@ -328,6 +333,13 @@ impl TcpParams {
             Window::Packets(n) => n.get().saturating_mul(self.segment.get()),
             Window::Bytes(n) => n.get(),
         }
+    }
+
+    /// The largest window in bytes: the receiver's buffer, or the send buffer if it is smaller.
+    #[inline]
+    #[must_use]
+    pub fn largest_window(&self) -> u64 {
+        self.window_bytes().min(self.send_buffer.map_or(u64::MAX, Bytes::get))
     }
 
     /// Whether the receiver reports selective acknowledgments and the sender uses them.

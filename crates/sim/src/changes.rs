@@ -70,7 +70,7 @@ impl Simulation<'_> {
         if let Workload::Writes(writes) = &mut connection.workload {
             writes.generator.set_rate(now, rate);
             if rate == Rate::ZERO {
-                writes.pending = None;
+                (writes.pending, writes.is_blocked) = (None, false);
             }
             // A pending write stays. The start requests the first write, also after a change at the same
             // time.

@@ -22,6 +22,7 @@
 //! | `prefetch` | prefetching of memory |
 //! | `in_place` | answers of TCP that reuse the packet they answer |
 //! | `hosts` | the jitter of hosts |
+//! | `writes` | writes of sources, and send buffers that block them |
 //! | `media` | players and calls |
 //! | `web`, `web_flow` | users who load web pages |
 //! | `changes` | changes of a scenario during the run |
@@ -63,6 +64,7 @@ mod transports;
 mod web;
 mod web_flow;
 pub mod wire;
+mod writes;
 
 pub use build::{BuildError, Detail};
 pub use replicate::{Ended, Job, replicate, replicate_with};

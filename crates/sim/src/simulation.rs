@@ -13,7 +13,6 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::Marks;
 use apportion_runtime::outcome::Completion;
 use apportion_runtime::probe::FlowProbe;
-use apportion_runtime::source::Write;
 use apportion_scenario::model::Scenario;
 
 use crate::capture::CaptureError;
@@ -331,7 +330,7 @@ impl Simulation<'_> {
     pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         if self.answers_in_place && self.advance_in_place(now, index, packet) {
-            return;
+            return self.unblock(now, index);
         }
         // Copies the segment only.
         let body = self.shared.store.get(packet.body());
@@ -353,6 +352,7 @@ impl Simulation<'_> {
         self.act(now, index, Direction::Forward, Some(packet.body()), |tcp, outlet| {
             tcp.sender.on_segment(now, &segment, outlet);
         });
+        self.unblock(now, index);
     }
 
     /// The connection of a packet.
@@ -562,41 +562,6 @@ impl Simulation<'_> {
 
     fn stop(&mut self, now: Time, index: u32) {
         self.command(now, index, &[Command::Close]);
-    }
-
-    /// Asks the source of a connection for its next write.
-    pub(crate) fn next_write(&mut self, now: Time, index: u32) {
-        if let Workload::Writes(writes) = &mut self.connections[index as usize].workload {
-            writes.pending = writes.generator.next();
-            if let Some(write) = &writes.pending {
-                self.shared.events.schedule(now, write.at, Event::Write(index));
-            }
-        }
-    }
-
-    fn write(&mut self, now: Time, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if let Workload::Web(web) = connection.workload {
-            return self.wake_users(now, index, web);
-        }
-        let Workload::Writes(writes) = &mut connection.workload else { return };
-        // A rate of zero cancels the pending write and leaves its event behind.
-        let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
-        if let TransportState::Udp { packet: largest, ecn } = connection.transport {
-            let (flow, hop) = (connection.id, connection.first_hop(Direction::Forward));
-            let mut left = size;
-            while left > Bytes::ZERO {
-                let part = left.min(largest);
-                let body = Body { sent: now, queued: now, connection: index, header: Header::Udp };
-                let body = self.shared.store.insert(body);
-                let packet = Packet::new(body, flow, hop, part, ecn, Direction::Forward);
-                self.inject(now, index, packet);
-                left -= part;
-            }
-        } else {
-            self.command(now, index, &[Command::Supply(size.get())]);
-        }
-        self.next_write(now, index);
     }
 
     fn timer(&mut self, now: Time, index: u32) {

@@ -259,6 +259,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
             !params.window_scale && params.window_bytes() > 65_535,
             "without scaling the window is at most 65535 bytes",
         ),
+        ("send_buffer", params.send_buffer.is_some(), "send buffers grow as far as net.ipv4.tcp_wmem allows"),
         (
             "initial_window",
             params.initial_window != InitialWindow::Packets(Packets::new(INITIAL_WINDOW)),

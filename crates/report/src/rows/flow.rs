@@ -88,6 +88,8 @@ row! {
         full_tags: Option<u64>, "packets" = Some(flow.outcome.full_tags).filter(|&count| count > 0);
         /// Notifications from queues that cannot carry the rate that the flow needs; missing if none.
         notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
+        /// Writes that the application left out while its send buffer was full; missing if none.
+        skipped_writes: Option<u64>, "" = Some(flow.outcome.skipped).filter(|&count| count > 0);
         /// Lowest throughput over entitlement in any second (or sample interval, if longer) throughout which the flow had an entitlement;
         /// missing without an entitlement or a series.
         worst_second_share: Option<f64>, "" = flow.worst().map(|worst| worst.share);

@@ -87,6 +87,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         marked: 0,
         full_tags: 0,
         overloads: 0,
+        skipped: 0,
         retransmits: Some(bytes / 98_000),
         timeouts: Some(u64::from(made.delay_ms > 80.0) * 3),
         fast_retransmits: Some(bytes / 300_000),

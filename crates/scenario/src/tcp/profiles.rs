@@ -45,6 +45,7 @@ pub(super) fn rfc() -> TcpParams {
         ack: Bytes::new(40),
         sack_option: Bytes::new(4),
         window: Window::Bytes(Bytes::new(4_000_000)),
+        send_buffer: None,
         window_scale: true,
         initial_window: InitialWindow::Rfc5681,
         initial_ssthresh: InitialSsthresh::Unlimited,

@@ -14,6 +14,7 @@ const OTHER: &[(&str, &str)] = &[
     ("ack", "52B"),
     ("sack_option", "2B"),
     ("window", "64p"),
+    ("send_buffer", "64kB"),
     ("window_scale", "false"),
     ("initial_window", "10p"),
     ("initial_ssthresh", "17p"),

@@ -103,14 +103,19 @@ impl Text for InitialSsthresh {
     }
 }
 
-impl Text for Option<u32> {
-    fn read(text: &str) -> Result<Self, String> {
-        if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
-    }
-    fn write(&self) -> String {
-        self.map_or_else(|| "none".to_owned(), |n| n.to_string())
-    }
+macro_rules! optional_text {
+    ($($type:ty),*) => { $(
+        impl Text for Option<$type> {
+            fn read(text: &str) -> Result<Self, String> {
+                if text.trim() == "none" { Ok(None) } else { <$type>::read(text).map(Some) }
+            }
+            fn write(&self) -> String {
+                self.map_or_else(|| "none".to_owned(), |n| n.to_string())
+            }
+        }
+    )* };
 }
+optional_text!(u32, Bytes);
 
 impl Text for Option<DelayedAck> {
     fn read(text: &str) -> Result<Self, String> {

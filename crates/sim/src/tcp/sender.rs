@@ -123,7 +123,7 @@ impl Sender {
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
-            snd_wnd: params.window_bytes(),
+            snd_wnd: params.largest_window(),
             // Without a handshake both ends take the scale from their common parameters.
             scale: window_scale(&params),
             data_end: u64::from(params.syn),
@@ -189,6 +189,13 @@ impl Sender {
     /// The application always has data.
     pub fn supply_unlimited<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.supply(now, u64::MAX, out);
+    }
+
+    /// The bytes for which the send buffer has room.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let held = self.data_end.saturating_sub(self.snd_una);
+        self.params.send_buffer.map_or(u64::MAX, |size| size.get().saturating_sub(held))
     }
 
     /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited
@@ -574,7 +581,7 @@ impl Sender {
     /// Takes the window of `segment`. Returns whether it differs from the last one.
     fn note_window(&mut self, segment: &Segment) -> bool {
         let before = self.snd_wnd;
-        self.snd_wnd = (u64::from(segment.window) << self.scale).min(self.params.window_bytes());
+        self.snd_wnd = (u64::from(segment.window) << self.scale).min(self.params.largest_window());
         before != self.snd_wnd
     }
 

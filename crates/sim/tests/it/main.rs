@@ -39,3 +39,4 @@ mod sffc;
 mod tcp;
 mod theory;
 mod web;
+mod writes;

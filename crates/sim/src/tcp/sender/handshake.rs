@@ -61,10 +61,10 @@ impl Sender {
     pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
         self.phase = Phase::Open;
         self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
-        self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
+        self.snd_wnd = u64::from(segment.window).min(self.params.largest_window());
         if self.params.window_scale && segment.extra.window_scale().is_some() {
             // The field of a SYN is unscaled and limited to 64 kB; both ends share the parameters.
-            self.snd_wnd = self.params.window_bytes();
+            self.snd_wnd = self.params.largest_window();
         }
         self.agree(segment.flags);
         // Linux ignores the first lost SYN.
