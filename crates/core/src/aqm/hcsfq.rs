@@ -47,8 +47,10 @@
 //!   each of the next windows.
 //! - By queueing delay a customer that sends less than C_n has no drops: the queue belongs to all customers.
 //! - The root labels customers with `credit`, so FS lets A_n FS / label_n of a customer pass, which is up to 1.5 W_n FS in
-//!   a burst. C_n is then the same. With W_n FS the difference would stay unused, by as much as a third of the link while
-//!   floods begin.
+//!   a burst. C_n rises by the same factor while the queue is empty, and by less the longer packets wait: by none from twice
+//!   the target on. With W_n FS as C_n the difference would stay unused, by as much as a third of the link while floods begin.
+//!   With the whole factor at any queue, customers with many TCP flows keep the queue long, and get more than those that send
+//!   evenly.
 //! - C_n is not cut to A_n. A customer below its part is thus uncongested, and not at the edge of congestion.
 //!   FS_n is bounded by C for a weight of 1. With the bound C_n a customer with one flow would lose half of
 //!   the noise.
@@ -212,19 +214,21 @@ impl Customer {
 }
 
 impl Root {
-    /// What FS lets pass of customer `n`: W_n FS, and more in a burst.
-    fn part(&self, n: usize, customer: &Customer, fs: f64) -> f64 {
-        customer.weight.get() * fs * self.arrivals.burst(FlowId(n as u32))
+    /// What FS lets pass of customer `n`: W_n FS, and in a burst `room` of what the label would let pass beyond.
+    fn part(&self, n: usize, customer: &Customer, fs: f64, room: f64) -> f64 {
+        let burst = self.arrivals.burst(FlowId(n as u32));
+        customer.weight.get() * fs * (1.0 + room * (burst - 1.0))
     }
 
     /// Updates the root for a packet of customer `n`: a draw decides whether the packet would pass, with no
     /// effect on the packet.
-    fn update(&mut self, now: Time, n: usize, customer: &Customer, packet: Arrival) {
+    fn update(&mut self, now: Time, n: usize, customer: &Customer, packet: Arrival, room: f64) {
         let unknown = self.share.accepted_rate() / 2.0;
         let label = self.arrivals.label_or(now, FlowId(n as u32), packet.size, unknown);
         let share = self.share.fair_share();
         let drawn = self.random.chance(share.drop_probability(label));
-        let is_above = share.rate().is_some_and(|fs| self.part(n, customer, fs) < customer.guaranteed());
+        let is_above =
+            share.rate().is_some_and(|fs| self.part(n, customer, fs, room) < customer.guaranteed());
         let (label, dropped) = match (is_above, packet.label) {
             (true, RateLabel::Guaranteed) => (RateLabel::Guaranteed, false),
             (true, RateLabel::Excess(_)) => (label, true),
@@ -300,12 +304,12 @@ impl Hcsfq {
     }
 
     /// C_n; with the papers' law C while total arrivals do not exceed C.
-    fn capacity(&self, n: usize) -> f64 {
+    fn capacity(&self, n: usize, room: f64) -> f64 {
         let c = self.root.share.link();
         let customer = &self.customers[n];
         match self.root.share.fair_share() {
             FairShare::Rate(fs) if self.root.share.is_by_delay() || self.root.share.is_congested() => {
-                self.root.part(n, customer, fs).max(customer.guaranteed()).min(c)
+                self.root.part(n, customer, fs, room).max(customer.guaranteed()).min(c)
             }
             _ => c,
         }
@@ -339,11 +343,15 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         let counted = self.counted(n, label);
         let part = self.lane.parts(&self.root.share, marks, backlog, limit).link;
         let arrival = Arrival { size: packet.size(), label: counted, dropped: false, calm, part };
-        self.root.update(now, n, &self.customers[n], arrival);
+        let room = self.root.share.room_at(backlog.bytes);
+        if let Some(rate) = self.customers[n].share.least_rate() {
+            self.root.share.note_flows(rate);
+        }
+        self.root.update(now, n, &self.customers[n], arrival, room);
         if label == RateLabel::Guaranteed {
             self.root.guaranteed.update(now, [packet.size().bits() as f64]);
         }
-        let capacity = self.capacity(n);
+        let capacity = self.capacity(n, room);
         let share = &mut self.customers[n].share;
         share.set_part(capacity, self.root.share.link());
         let Parts { own, link: part, first } = self.lane.parts(share, marks, backlog, limit);

@@ -87,16 +87,16 @@ fn a_packet_is_dropped_by_the_share_of_its_customer_and_leaves_with_it() {
 #[test]
 fn a_customer_has_its_weight_of_the_root_s_share_once_more_arrives_than_fits() {
     let mut hcsfq = with_share(&[1.0, 0.5, 3.0, 100.0]);
-    assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n)), [C; 4], "all of the link before that");
+    assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n, 0.0)), [C; 4], "all of the link before that");
     flood(&mut hcsfq, 1);
     // W FS, and at most the link.
-    assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n)), [SHARE, 0.5 * SHARE, 3.0 * SHARE, C]);
+    assert_eq!([0, 1, 2, 3].map(|n| hcsfq.capacity(n, 0.0)), [SHARE, 0.5 * SHARE, 3.0 * SHARE, C]);
     // A root without an estimate limits no customer.
     let mut unknown = self::hcsfq(&[1.0, 1.0], |_| ());
     for i in 1..=200 {
         unknown.admit(Time::from_nanos(100_000 * i), &mut labelled(1, 80e6), queued(0));
     }
-    assert_eq!((unknown.root.share.fair_share(), unknown.capacity(1)), (FairShare::Unknown, C));
+    assert_eq!((unknown.root.share.fair_share(), unknown.capacity(1, 0.0)), (FairShare::Unknown, C));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn by_delay_the_part_of_a_customer_does_not_follow_what_arrives() {
         params.fair_share.target_delay = Span::from_millis(20);
         params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
     });
-    assert_eq!(hcsfq.capacity(3), SHARE, "also while nothing arrives");
+    assert_eq!(hcsfq.capacity(3, 0.0), SHARE, "also while nothing arrives");
     // 1.2 of the link for 200 ms, then 0.8, in packets of ten customers, for 10 s. The queue stays at 30 ms.
     let (mut now, mut most) = (Time::ZERO, 0.0_f64);
     for i in 0_u32.. {
@@ -154,7 +154,7 @@ fn a_customer_has_at_least_what_its_guarantees_cover() {
             hcsfq.admit(at, &mut labelled(flow, label), queued(20));
         }
         flood_from(&mut hcsfq, Time::from_secs(1), 1);
-        [0, 1].map(|n| hcsfq.capacity(n))
+        [0, 1].map(|n| hcsfq.capacity(n, 0.0))
     };
     let [first, second] = with(0, 0.0);
     assert!((first / 3e6 - 1.0).abs() < 0.05 && second == 4.0 * SHARE, "{first} and {second}");
@@ -332,7 +332,7 @@ fn settled(weights: &[f64], flows: &[u32], covered: &[u32], rate: f64) -> Vec<[f
         if now > Time::from_secs(2) {
             counted += 1.0;
             for (n, sum) in sums.iter_mut().enumerate() {
-                sum[0] += hcsfq.capacity(n);
+                sum[0] += hcsfq.capacity(n, 0.0);
                 sum[1] += hcsfq.customers[n].share.fair_share().rate().unwrap();
             }
         }

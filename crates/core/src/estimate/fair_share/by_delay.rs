@@ -17,6 +17,10 @@
 //! - On a fast link the target, [`DRAIN`], K_c and K_α are shorter by one factor: the target is at most the time of
 //!   [`FAST`], or half of the mean round-trip time if that is longer. TCP over a short path never fills 20 ms of a fast link: BBR
 //!   keeps about a round trip, and the share of a flood would never fall.
+//! - If round-trip times are known, the target is at most half of their mean plus the time of [`SMALL_WINDOW`] at the fair share,
+//!   for the same reason at any rate of the link. In that queue a flow of the smallest weight keeps a window in which TCP
+//!   recovers from a loss without a timeout, so many flows have a longer target. In HCSFQ FS of the root is that of
+//!   customers, and the smallest fair share of their flows counts.
 //! - An overflow takes `overflow_decrease` of min(FS, L), up to 30 times in a window.
 //! - FS rises to at most twice the largest label L of this window and the last, and falls from L at most: a
 //!   share above all labels limits no flow.
@@ -50,6 +54,9 @@ const NOISE: f64 = 1.5;
 /// A link is fast if it sends these bytes in less than the target. Chosen: 20 ms at 96 Mb/s.
 const FAST: Bytes = Bytes::new(240_000);
 
+/// The window of a flow that fits the target. RFC 5681: three packets after a lost one show the loss.
+const SMALL_WINDOW: Bytes = Bytes::new(4 * 1_500);
+
 /// State of the law; none per flow.
 #[derive(Clone, Debug)]
 pub(super) struct ByDelay {
@@ -59,6 +66,9 @@ pub(super) struct ByDelay {
     drain: f64,
     /// Half of the mean round-trip time that is known, in seconds; 0 if none is.
     half_rtt: f64,
+    /// The smallest fair share of customers' flows in the present window, in bits a second; infinite for a link without
+    /// customers.
+    flows: f64,
     /// The largest label of the present window; 0 without labels.
     largest: f64,
     /// The largest label of the previous window.
@@ -72,6 +82,7 @@ impl ByDelay {
             target: target.as_secs_f64(),
             drain: DRAIN.as_secs_f64(),
             half_rtt: 0.0,
+            flows: f64::INFINITY,
             largest: 0.0,
             before: 0.0,
         };
@@ -84,10 +95,16 @@ impl ByDelay {
         self.target
     }
 
+    /// The target at a link of `c` bits a second, in bits.
+    #[inline]
+    fn target_bits(&self, c: f64) -> f64 {
+        larger(c * self.target, LEAST.bits() as f64)
+    }
+
     /// f, for a backlog at a link of `c` bits a second.
     #[inline]
     fn part(&self, queue: Fill, c: f64) -> f64 {
-        let target = larger(c * self.target, LEAST.bits() as f64);
+        let target = self.target_bits(c);
         let above = float(queue.bytes.get()) * 8.0 - target;
         if above <= 0.0 && queue.queued <= queue.limit / 2 {
             return 1.0;
@@ -110,6 +127,29 @@ impl FairShareEstimator {
     #[inline]
     pub fn part_at(&self, queue: Fill) -> f64 {
         self.by_delay.as_ref().map_or(1.0, |law| law.part(queue, self.link()))
+    }
+
+    /// The fraction of a burst that may pass when a packet finds `bytes` in the queue: 1 at an empty one, 0 from twice the target
+    /// on; 0 with the law of the papers.
+    #[must_use]
+    #[inline]
+    pub(crate) fn room_at(&self, bytes: Bytes) -> f64 {
+        let target = self.by_delay.as_ref().map_or(0.0, |law| law.target_bits(self.link()));
+        larger(1.0 - float(bytes.bits()) / (2.0 * larger(target, 1.0)), 0.0)
+    }
+
+    /// The fair share of a flow with the smallest weight; none while FS is unknown.
+    #[inline]
+    pub(crate) fn least_rate(&self) -> Option<f64> {
+        self.fs.rate().map(|fs| fs * self.smallest_weight)
+    }
+
+    /// Notes that the fair share of some flow of a customer is `rate`.
+    #[inline]
+    pub(crate) fn note_flows(&mut self, rate: f64) {
+        if let Some(law) = self.by_delay.as_mut().filter(|law| rate < law.flows) {
+            law.flows = rate;
+        }
     }
 
     /// The share that applies if this fraction is divided: none while arrivals are below the part of a link.
@@ -176,8 +216,15 @@ impl FairShareEstimator {
     /// Sets K_c, K_α and the target for the present C.
     pub(super) fn fit_window(&mut self) {
         let (link, most) = (self.link(), self.params.target_delay.as_secs_f64());
+        // An unknown share limits no flow: one may have the link.
+        let own = self.least_rate().unwrap_or(link);
         let Some(law) = &mut self.by_delay else { return };
         law.target = (FAST.bits() as f64 / larger(link, 1.0)).max(law.half_rtt).min(most);
+        let flows = core::mem::replace(&mut law.flows, f64::INFINITY);
+        let rate = if flows < f64::INFINITY { flows } else { own };
+        if law.half_rtt > 0.0 {
+            law.target = law.target.min(law.half_rtt + SMALL_WINDOW.bits() as f64 / larger(rate, 1.0));
+        }
         let scale = law.target / most;
         law.drain = DRAIN.as_secs_f64() * scale;
         let least = Rate::from_bit(self.c as u64).time_for(WINDOW).min(LONGEST_WINDOW);

@@ -157,9 +157,10 @@ fn an_overflow_lowers_the_share_that_is_in_use() {
 #[test]
 fn target_and_windows_are_shorter_in_front_of_a_fast_link() {
     let params = FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap();
-    // The target and K_c in microseconds, with a mean round-trip time of that many milliseconds.
+    // The target and K_c in microseconds, with a mean round-trip time of that many milliseconds and a fair share of 1 Mb/s.
     let of = |mbit, rtt| {
         let mut estimator = FairShareEstimator::new(&params, Rate::from_mbit(mbit));
+        estimator.fs = FairShare::of(1e6);
         estimator.set_rtts(&[Span::from_millis(rtt), Span::ZERO, Span::from_millis(rtt)]);
         let target = estimator.by_delay.as_ref().unwrap().target;
         [libm::round(1e6 * target) as u64, estimator.k_c.as_nanos() / 1_000]
@@ -169,4 +170,41 @@ fn target_and_windows_are_shorter_in_front_of_a_fast_link() {
     assert_eq!([of(1_000, 0), of(1_000, 2), of(10_000, 0)], [[1_920, 9_600], [1_920, 9_600], [192, 960]]);
     // Flows over 10 ms need some of it in queue, and those over 80 ms all.
     assert_eq!([of(1_000, 10), of(1_000, 80)], [[5_000, 25_000], [20_000, 100_000]]);
+}
+
+#[test]
+fn few_flows_over_short_paths_have_a_short_target() {
+    let params = FairShareParams::from_args(&EntryArgs::defaults(&CSFQ)).unwrap();
+    // The target in microseconds on 100 Mb/s with round-trip times of 1.2 ms.
+    let of = |change: &dyn Fn(&mut FairShareEstimator)| {
+        let mut estimator = FairShareEstimator::new(&params, Rate::from_mbit(100));
+        change(&mut estimator);
+        estimator.set_rtts(&[Span::from_micros(1_200)]);
+        libm::round(1e6 * estimator.by_delay.as_ref().unwrap().target) as u64
+    };
+    // 0.6 ms, and 48 kbit at 100, 50 and 5 Mb/s; at 1 Mb/s that is longer than 240 kB of the link take.
+    assert_eq!(
+        [of(&|_| ()), of(&|e| e.fs = FairShare::of(50e6)), of(&|e| e.fs = FairShare::of(5e6))],
+        [1_080, 1_560, 10_200]
+    );
+    assert_eq!(of(&|e| e.fs = FairShare::of(1e6)), 19_200);
+    assert_eq!(
+        of(&|e| (e.fs, e.smallest_weight) = (FairShare::of(50e6), 0.5)),
+        2_520,
+        "a flow of weight 1/2 has half"
+    );
+    let customers = |e: &mut FairShareEstimator| {
+        e.fs = FairShare::of(50e6);
+        for rate in [20e6, 10e6, 40e6] {
+            e.note_flows(rate);
+        }
+    };
+    assert_eq!(of(&customers), 5_400, "flows of customers count");
+}
+
+#[test]
+fn a_burst_may_pass_while_packets_wait_less_than_twice_the_target() {
+    let estimator = standing(FairShare::Unknown, [C, C]);
+    let room = [0, 10_000, 20_000, 40_000, 80_000].map(|bytes| estimator.room_at(Bytes::new(bytes)));
+    assert_eq!(room, [1.0, 0.75, 0.5, 0.0, 0.0]);
 }
