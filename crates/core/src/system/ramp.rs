@@ -293,7 +293,12 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
 
     /// The real-rate flow that comes first for unreserved capacity.
     fn borrower(&self) -> Option<usize> {
-        self.reservations.next_waiting().filter(|_| self.params.leftover == FlowClass::RealRate)
+        self.reservations.next_waiting().filter(|_| self.lends_to_real_rate())
+    }
+
+    /// Whether unreserved capacity goes to real-rate flows first.
+    fn lends_to_real_rate(&self) -> bool {
+        self.params.leftover == FlowClass::RealRate
     }
 
     fn has_room(&self) -> bool {
@@ -348,7 +353,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// Moves flow `index` among the sparse flows, or out of them.
     fn place(&mut self, index: usize) {
         let flow = &self.flows[index];
-        let is_sparse = self.params.leftover == FlowClass::RealRate
+        let is_sparse = self.lends_to_real_rate()
             && flow.requirement.arrival(&self.controller, flow.arrived) <= self.level;
         match flow.queue.front(&self.packets).filter(|_| is_sparse) {
             Some(first) => {

@@ -194,9 +194,10 @@ fn in_an_overload_a_flow_that_begins_does_not_wait_for_its_average() {
 #[test]
 fn in_an_overload_a_small_window_is_no_bound() {
     // Four packets of 1000 B in flight next to two films that want more than is available: a third of it, if
-    // they wait no longer than the films' level allows.
+    // they wait no longer than the films' level allows. Without precedence for sparse flows.
     let films = (0..2).map(|flow| cbr(flow, 1_000, &[(0, 8.0)]));
-    let mut link = Link::new(&["preset=default"], 3, films.chain([windowed(2, 1_000, 4)]).collect());
+    let pairs = ["preset=default", "leftover=greedy"];
+    let mut link = Link::new(&pairs, 3, films.chain([windowed(2, 1_000, 4)]).collect());
     link.run(8_000);
     let allocated = link.mean_allocation(2, 4_000, 8_000);
     assert!(allocated > 3.0, "{allocated}");
