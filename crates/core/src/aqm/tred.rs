@@ -43,9 +43,13 @@
 //!   link faster than 13 Mb/s, the thresholds are the same fractions of it as in the paper, and the average
 //!   extends over proportionally more packets. Only the unit of queues changes.
 //!
-//! Off unless set: `min_tkt_rank` above 1 keeps single packets with stray tags from setting MinTkt;
-//! `adaptive` moves `max_p` (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the paper's future
-//! work).
+//! - `adaptive`: on such links `max_p` moves (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the
+//!   paper's future work). TCP with a window of W needs p of some 1/W². With the paper's `max_p` a window of
+//!   1000 packets keeps the average at `min_th`, too short a queue to outlast a reduction, and the link idles
+//!   while others exceed their share. The lower bound of `max_p` falls with the square of the link's size. An
+//!   overflow restores the configured `max_p`, or pulses after a pause would find a small one.
+//!
+//! Off unless set: `min_tkt_rank` above 1 keeps single packets with stray tags from setting MinTkt.
 //!
 //! `l4s`, off unless set, marks ECT(1) packets where others are dropped (`l4s.rs`), by the tickets on each:
 //!
@@ -215,6 +219,11 @@ impl Tred {
         }
     }
 
+    /// Whether `max_p` moves.
+    fn is_adaptive(&self) -> bool {
+        self.params.adaptive.unwrap_or(self.scale > 1.0)
+    }
+
     /// (ExpectTkt / InTkt)^n.
     fn factor(&self, lack: f64) -> f64 {
         if !self.params.factor {
@@ -281,8 +290,8 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         self.avg_q_len.update(now, self.detection.min_th.measure(backlog));
-        if self.params.adaptive {
-            self.max_p.adapt(now, self.avg_q_len.get() / self.scale, &self.detection, self.params.target);
+        if self.is_adaptive() {
+            self.max_p.adapt(now, self.avg_q_len.get(), self.scale, &self.detection, self.params.target);
         }
         let label = packet.label(LabelKind::Tickets);
         let tickets = label.map(|label| self.arrival(now, packet.size(), label));
@@ -299,6 +308,9 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             Signal::Dropped => Some(if p > 0.0 { DropReason::Early } else { DropReason::Forced }),
             Signal::Marked | Signal::Spared => None,
         };
+        if reason == Some(DropReason::Overflow) && self.is_adaptive() {
+            self.max_p.restore();
+        }
         if let Some(tickets) = tickets {
             self.settle(now, &tickets, reason.is_none());
             // Whether the packet could have been dropped.
@@ -335,7 +347,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             show("tickets_per_packet", tickets / packets as f64);
             show("filtered", filtered as f64 / packets as f64);
         }
-        if self.params.adaptive {
+        if self.is_adaptive() {
             show("max_p", self.max_p.relative * self.params.max_p.get());
         }
     }
@@ -369,8 +381,15 @@ impl MovingMaxP {
         Self { relative: 1.0, next: Time::ZERO }
     }
 
-    /// Floyd et al. 2001, figure 1: moves the average towards the middle fifth between the thresholds.
-    fn adapt(&mut self, now: Time, avg: f64, detection: &DetectionParams, target: Target) {
+    /// Ends a phase in which few packets competed: with a small max_p the next pulse fills the buffer before
+    /// the average rises.
+    const fn restore(&mut self) {
+        self.relative = self.relative.max(1.0);
+    }
+
+    /// Floyd et al. 2001, figure 1: moves the average towards the middle fifth between the thresholds, which
+    /// are `scale` times as large as configured.
+    fn adapt(&mut self, now: Time, avg: f64, scale: f64, detection: &DetectionParams, target: Target) {
         let configured = detection.max_p.get();
         if now < self.next || configured == 0.0 {
             return;
@@ -383,10 +402,12 @@ impl MovingMaxP {
             Target::Low => detection.max_th.level().min(3.0 * min_th),
             Target::Middle => detection.max_th.level(),
         };
-        let range = max_th - min_th;
+        let (avg, range) = (avg / scale, max_th - min_th);
+        // The loss rate of TCP falls with the square of its window, which grows with the link.
+        let least = Self::MIN / (scale * scale);
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MAX {
             max_p + (max_p / 4.0).min(0.01)
-        } else if avg < min_th + 0.4 * range && max_p >= Self::MIN {
+        } else if avg < min_th + 0.4 * range && max_p >= least {
             max_p * 0.9
         } else {
             max_p

@@ -122,8 +122,8 @@ params! {
                 .symbol("\"some interval\""),
         /// MinTkt is the smallest number of tickets in the window, or that of this rank, up to 4: ignores outliers.
         min_tkt_rank: usize = Param::of("1", "the paper: the least"),
-        /// Let max_p move so that the average stays around its `target`.
-        adaptive: bool = Param::of("false", "the paper; true: Floyd, Gummadi, Shenker 2001"),
+        /// Whether max_p moves so that the average stays around its `target`; if not set, where sizes follow the link (`limit`).
+        adaptive: Option<bool> = Param::unset("Floyd, Gummadi, Shenker 2001: large windows need a small max_p").in_paper("false"),
         /// With `adaptive`: the middle between min_th and at most 3 min_th, or between min_th and max_th.
         target: Target = Param::of(
             "low",
@@ -146,7 +146,11 @@ impl TredParams {
         let all = "it has no effect: only expect = \"mean\" leaves out packets of rich flows";
         args.refuse_idle(&[
             ("k", self.expect == Expect::Share, all),
-            ("target", !self.adaptive, "it has no effect: only adaptive = true moves the average to it"),
+            (
+                "target",
+                !self.adaptive.unwrap_or(self.follows_link()),
+                "it has no effect: only adaptive = true moves the average to it",
+            ),
         ])
     }
 

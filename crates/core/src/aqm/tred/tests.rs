@@ -246,6 +246,25 @@ fn by_default_adaptive_max_p_keeps_the_average_at_twice_min_thresh() {
 }
 
 #[test]
+fn on_a_fast_link_max_p_falls_as_windows_grow() {
+    // 200 Mb/s have 15 times the paper's buffer. An hour with a short queue.
+    let least = |pairs: &[(&str, &str)], mbit| {
+        let mut selection = Selection::of(Role::Policy, "tred").unwrap();
+        pairs.iter().for_each(|(key, value)| selection.set(key, value).unwrap());
+        let params = TredParams::from_args(&selection.args.of(&ENTRY)).unwrap();
+        let mut tred = Tred::new(&params, Rate::from_mbit(mbit), Stream::new(1, "tred"));
+        for s in 0..3_600 {
+            admit(&mut tred, Time::from_secs(s), tagged(40.0), 2);
+        }
+        tred.max_p.relative * 0.2
+    };
+    let scale = 20.0 / 1.32;
+    assert!((0.9..=1.0).contains(&(least(&[], 200) * scale * scale / 0.01)), "{}", least(&[], 200));
+    assert_eq!(least(&[("adaptive", "false")], 200), 0.2);
+    assert_eq!(least(&[], 10), 0.2);
+}
+
+#[test]
 fn it_has_no_state_per_flow() {
     // TRED owns no memory, and packets of 100,000 flows would not fit into its size.
     assert!(size_of::<Tred>() < 1_024 && !core::mem::needs_drop::<Tred>());
