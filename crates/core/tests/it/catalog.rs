@@ -344,7 +344,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => entry != "ramp",
-        ("tred", "min_th" | "max_th" | "w_q") => true,
+        ("tred", "min_th" | "max_th" | "w_q" | "adaptive") => true,
         ("ppv", "target") | (_, "tvf") => true,
         ("fq_codel" | "fq_pie", "memory_limit" | "flows")
         | ("afq", "bpr")

@@ -69,7 +69,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ("tred", &["k=0"], "`k`: it has no effect: only expect = \"mean\" leaves out packets of rich flows"),
         (
             "tred",
-            &["target=middle"],
+            &["target=middle", "adaptive=false"],
             "`target`: it has no effect: only adaptive = true moves the average to it",
         ),
         (
