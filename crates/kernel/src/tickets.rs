@@ -65,7 +65,7 @@ impl TicketSettings {
         let refusals = [
             (!is_rate(rate), "rate", "must lie between 8 kbit/s and 1 Tbit/s"),
             (params.l4s, "l4s", "must be false: nothing is marked here"),
-            (params.adaptive, "adaptive", "must be false"),
+            (params.adaptive == Some(true), "adaptive", "must be false: max_p stays here"),
             (params.min_tkt_rank != 1, "min_tkt_rank", "must be 1"),
             (params.n.fract() != 0.0, "n", "must be a whole number"),
             (params.k > 65_536.0, "k", "must be at most 65536"),
