@@ -24,7 +24,8 @@ fn shares(queue: &str, count: u32, rate: &str, weight: &str) -> Vec<f64> {
                 source = {{ kind = cbr, rate = "{rate}", packet = 1000B, jitter = 5% }}
         "#
     ));
-    assert!(link(&outcome, "wire").utilisation > 0.99, "{}", link(&outcome, "wire").utilisation);
+    // Floods of 16 times the link leave it idle at times: over 40 seeds the mean is 0.990, with a deviation of 0.002.
+    assert!(link(&outcome, "wire").utilisation > 0.98, "{}", link(&outcome, "wire").utilisation);
     (1..=count).map(|i| throughput(&outcome, &format!("udp.{i}")) / 1e6).collect()
 }
 
