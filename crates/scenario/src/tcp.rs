@@ -336,7 +336,6 @@ impl TcpParams {
     }
 
     /// The largest window in bytes: the receiver's buffer, or the send buffer if it is smaller.
-    #[inline]
     #[must_use]
     pub fn largest_window(&self) -> u64 {
         self.window_bytes().min(self.send_buffer.map_or(u64::MAX, Bytes::get))

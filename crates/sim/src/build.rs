@@ -114,6 +114,10 @@ impl<'a> Simulation<'a> {
             hosts: Hosts::default(),
             hosts_are_plain: false,
             answers_in_place: false,
+            may_block: scenario
+                .flows
+                .iter()
+                .any(|flow| matches!(&flow.transport, Transport::Tcp(tcp) if tcp.send_buffer.is_some())),
             prefetches: false,
             outbox: Vec::new(),
             next_sample: None,

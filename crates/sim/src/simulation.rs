@@ -82,6 +82,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts_are_plain: bool,
     /// Whether some ends of TCP answer [in place](crate::in_place).
     pub(crate) answers_in_place: bool,
+    /// Whether a flow has a send buffer, which may block its application.
+    pub(crate) may_block: bool,
     /// Whether it [prefetches](crate::prefetch) the state of packets.
     pub(crate) prefetches: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
@@ -330,7 +332,10 @@ impl Simulation<'_> {
     pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         if self.answers_in_place && self.advance_in_place(now, index, packet) {
-            return self.unblock(now, index);
+            if self.may_block {
+                self.unblock(now, index);
+            }
+            return;
         }
         // Copies the segment only.
         let body = self.shared.store.get(packet.body());
@@ -352,7 +357,9 @@ impl Simulation<'_> {
         self.act(now, index, Direction::Forward, Some(packet.body()), |tcp, outlet| {
             tcp.sender.on_segment(now, &segment, outlet);
         });
-        self.unblock(now, index);
+        if self.may_block {
+            self.unblock(now, index);
+        }
     }
 
     /// The connection of a packet.

@@ -44,20 +44,12 @@ impl Simulation<'_> {
     }
 
     /// Continues a write that waits, if an acknowledgement has made room.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn unblock(&mut self, now: Time, index: u32) {
         if let Workload::Writes(writes) = &mut self.connections[index as usize].workload
-            && writes.is_blocked
+            && std::mem::take(&mut writes.is_blocked)
+            && let Some(Write { size, .. }) = writes.pending.take()
         {
-            self.resume(now, index);
-        }
-    }
-
-    #[inline(never)]
-    fn resume(&mut self, now: Time, index: u32) {
-        let Workload::Writes(writes) = &mut self.connections[index as usize].workload else { return };
-        writes.is_blocked = false;
-        if let Some(Write { size, .. }) = writes.pending.take() {
             self.write_stream(now, index, size);
         }
     }

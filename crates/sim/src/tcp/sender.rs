@@ -44,6 +44,8 @@ pub struct Sender {
     /// The window the receiver advertised, in bytes; at most its buffer where the field rounds up.
     pub(super) snd_wnd: u64,
     scale: u8,
+    /// The largest window in use, which is at most 2^30. Cached: each segment reads it.
+    pub(super) largest_window: u32,
     /// The end of the application's data.
     data_end: u64,
     closed: bool,
@@ -83,7 +85,7 @@ enum Phase {
     Closed,
     /// The SYN has been sent, with this number of timeouts.
     SynSent {
-        timeouts: u32,
+        timeouts: u16,
     },
     Open,
 }
@@ -124,6 +126,7 @@ impl Sender {
             snd_nxt: 0,
             snd_max: 0,
             snd_wnd: params.largest_window(),
+            largest_window: u32::try_from(params.largest_window()).unwrap_or(u32::MAX),
             // Without a handshake both ends take the scale from their common parameters.
             scale: window_scale(&params),
             data_end: u64::from(params.syn),
@@ -261,8 +264,8 @@ impl Sender {
         match self.phase {
             Phase::Closed => {}
             Phase::SynSent { timeouts } => {
-                self.phase = Phase::SynSent { timeouts: timeouts + 1 };
-                if timeouts >= self.params.linear_syns {
+                self.phase = Phase::SynSent { timeouts: timeouts.saturating_add(1) };
+                if u32::from(timeouts) >= self.params.linear_syns {
                     self.rtt.back_off(&self.params);
                 }
                 self.stats.timeouts += 1;
@@ -581,7 +584,7 @@ impl Sender {
     /// Takes the window of `segment`. Returns whether it differs from the last one.
     fn note_window(&mut self, segment: &Segment) -> bool {
         let before = self.snd_wnd;
-        self.snd_wnd = (u64::from(segment.window) << self.scale).min(self.params.largest_window());
+        self.snd_wnd = (u64::from(segment.window) << self.scale).min(u64::from(self.largest_window));
         before != self.snd_wnd
     }
 

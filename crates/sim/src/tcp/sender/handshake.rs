@@ -58,17 +58,17 @@ impl Sender {
     }
 
     /// The SYN/ACK has come, after `timeouts` timeouts.
-    pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
+    pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u16) {
         self.phase = Phase::Open;
         self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
-        self.snd_wnd = u64::from(segment.window).min(self.params.largest_window());
+        self.snd_wnd = u64::from(segment.window).min(u64::from(self.largest_window));
         if self.params.window_scale && segment.extra.window_scale().is_some() {
             // The field of a SYN is unscaled and limited to 64 kB; both ends share the parameters.
-            self.snd_wnd = self.params.largest_window();
+            self.snd_wnd = u64::from(self.largest_window);
         }
         self.agree(segment.flags);
         // Linux ignores the first lost SYN.
-        let forgiven = u32::from(self.uses_rack());
+        let forgiven = u16::from(self.uses_rack());
         if timeouts > forgiven {
             self.syn_lost();
         } else {
