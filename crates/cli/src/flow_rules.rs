@@ -251,13 +251,13 @@ impl Flow {
         if self.is_tcp { "tcp" } else { "udp" }
     }
 
-    /// As a key of a set of nftables.
+    /// Writes the flow as a key of a set of nftables.
     fn element(&self) -> String {
         let ([from, to], [from_port, to_port]) = (self.addresses, self.ports);
         format!("{from} . {to} . {} . {from_port} . {to_port}", self.protocol())
     }
 
-    /// As a match of ExaBGP. A prefix of IPv6 has an offset (RFC 8956).
+    /// Writes the flow as a match of ExaBGP. A prefix of IPv6 has an offset (RFC 8956).
     fn specification(&self) -> String {
         let ([from, to], [from_port, to_port]) = (self.addresses, self.ports);
         let prefix = self.version(["32", "128/0"]);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_flow_with_losses_is_not_adaptive_and_a_varying_one_is() {
+    fn a_steady_flow_with_losses_is_not_adaptive() {
         // 30 packets a second, and as many on average; every sixth packet is lost, which the law allows.
         let mut count = 0;
         let mut lost = move || {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_flow_below_its_share_is_not_adaptive_and_a_random_one_is() {
+    fn a_regular_flow_below_its_share_is_not_adaptive() {
         assert!(!judged(true, |_| (20.0, false)).is_adaptive());
         let mut random = Stream::new(1, "gaps");
         assert!(judged(false, |_| (40.0 * random.uniform(), false)).is_adaptive());

@@ -172,7 +172,7 @@ mod tests {
 
         /// Flows of 1 kb/s to 6 Mb/s that come and go; a flow whose request is refused sends nothing.
         #[test]
-        fn the_bound_is_never_below_what_is_reserved_and_at_most_so_far_above(
+        fn the_bound_is_never_below_what_is_reserved(
             flows in prop::collection::vec((
                 0..3_000 * MS, MS..2_000 * MS, 1u64..6_000, prop::collection::vec((0..MS * 100, 0..MS * 100), 2..30),
             ), 1..20),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_arrives_during_a_transmission_starts_at_what_the_fluid_has_served() {
+    fn a_packet_during_a_transmission_starts_at_what_was_served() {
         let mut wfq = wfq(Eligible::All, &[1.0, 1.0, 1.0]);
         push(&mut wfq, 1, &[(0, 1_000), (0, 1_000), (1, 1_000)]);
         assert_eq!(serve(&mut wfq, 1), [1]);

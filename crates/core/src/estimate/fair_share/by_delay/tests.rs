@@ -203,7 +203,7 @@ fn few_flows_over_short_paths_have_a_short_target() {
 }
 
 #[test]
-fn a_burst_may_pass_while_packets_wait_less_than_twice_the_target() {
+fn a_burst_may_pass_below_twice_the_target() {
     let estimator = standing(FairShare::Unknown, [C, C]);
     let room = [0, 10_000, 20_000, 40_000, 80_000].map(|bytes| estimator.room_at(Bytes::new(bytes)));
     assert_eq!(room, [1.0, 0.75, 0.5, 0.0, 0.0]);
