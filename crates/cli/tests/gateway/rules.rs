@@ -150,7 +150,7 @@ pub fn nftables_of_the_sender_drops_what_the_gateway_would() {
     child.wait();
     // The last line withdraws the rule.
     assert!(!router.join().unwrap().contains("elements"));
-    // Of 500 packets a second 375 do not fit; with the rule a twentieth of 125.
+    // 375 of 500 packets a second do not fit. With the rule a twentieth of 125 is lost.
     println!("dropped a second: {} before, {} with the rule", before / 4.0, (later - before) / 3.0);
     assert!(before > 300.0 && later - before < 3.0 * 100.0, "{before} {later}");
     gateway.stop();

@@ -214,7 +214,7 @@ impl Customer {
 }
 
 impl Root {
-    /// What FS lets pass of customer `n`: W_n FS, and in a burst `room` of what the label would let pass beyond.
+    /// Returns what FS lets pass of customer `n`: W_n FS, and in a burst `room` of what the label would let pass beyond.
     fn part(&self, n: usize, customer: &Customer, fs: f64, room: f64) -> f64 {
         let burst = self.arrivals.burst(FlowId(n as u32));
         customer.weight.get() * fs * (1.0 + room * (burst - 1.0))

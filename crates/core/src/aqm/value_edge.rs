@@ -10,7 +10,7 @@ use crate::params;
 use crate::random::Stream;
 use crate::units::Time;
 
-/// What the disciplines of per packet value have in common.
+/// The traits that the disciplines of per packet value share.
 pub(crate) const TRAITS: Traits = Traits {
     heeds: &[Heeds::Weight, Heeds::Guarantee],
     writes: Some(LabelKind::Value),
