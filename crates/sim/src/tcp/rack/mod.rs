@@ -7,6 +7,7 @@
 //! 5682); and reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each
 //! loss; more while segments are late (see `record`).
 
+pub mod info;
 mod inform;
 mod probe;
 mod record;
@@ -55,6 +56,8 @@ pub struct Rack {
     marks: Marks,
     /// Boxed: most senders have none.
     pacer: Option<Box<Pacer>>,
+    /// Whether there are tail loss probes.
+    probes: bool,
 }
 
 /// The use of the window (RFC 7661 section 4.1), over about a round trip.
@@ -117,6 +120,7 @@ impl Rack {
         prior: Prior::NONE,
         marks: Marks::NONE,
         pacer: None,
+        probes: true,
     };
 
     /// The first of its timers and `other`.

@@ -17,15 +17,26 @@ pub(super) struct Probe {
     /// TLP.end_seq.
     end: u64,
     /// Whether it carried no new data.
-    is_retransmission: bool,
+    pub is_retransmission: bool,
 }
 
 impl Sender {
+    /// Sends no tail loss probes, as Linux with `tcp_early_retrans = 0`.
+    #[must_use]
+    pub fn without_probes(mut self) -> Self {
+        self.rack.probes = false;
+        self
+    }
+
     /// Starts or restarts the timer of the probe, or stops it (RFC 8985 section 7.2).
     pub(super) fn schedule_probe(&mut self, now: Time) {
         let record = &self.rack.record;
         let open = matches!(self.rack.state, Phase::Open | Phase::Cwr);
-        let allowed = open && !record.has_sacked() && record.outstanding() > 0 && self.rack.probe.is_none();
+        let allowed = self.rack.probes
+            && open
+            && !record.has_sacked()
+            && record.outstanding() > 0
+            && self.rack.probe.is_none();
         let patience = match (self.srtt(), record.outstanding()) {
             (None, _) => self.params.initial_rto,
             (Some(srtt), 1) => srtt * 2 + DELAYED_ACK,

@@ -157,6 +157,13 @@ impl Record {
         self.min_rtt
     }
 
+    /// The number of segments that SACK reports, and of retransmissions in flight.
+    #[must_use]
+    pub fn marked(&self) -> (u32, u32) {
+        let again = self.sent.iter().filter(|segment| segment.again && segment.is_open()).count();
+        (self.sacked, again as u32)
+    }
+
     /// The ends of lost segments that wait to be sent again.
     pub fn lost(&self) -> impl Iterator<Item = u64> {
         self.lost.iter().copied()
