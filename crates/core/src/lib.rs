@@ -22,6 +22,7 @@
 //! | [`fairness`] | Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
 //! | [`congestion`] | the contract between a congestion control and its transport |
+//! | [`stack`] | the contract between a transport stack from outside and its host |
 //! | [`transmission`] | the transmission times of packets |
 //! | [`delivery_trace`] | the opportunities of a recorded link |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
@@ -60,6 +61,7 @@ pub mod queue;
 pub mod random;
 pub mod schedule;
 mod smallest;
+pub mod stack;
 pub mod system;
 #[cfg(test)]
 mod testing;

@@ -43,6 +43,8 @@ pub enum Role {
     Marker,
     /// Rewrites the labels of packets between routers. Settings under a link's `exchange`.
     Exchange,
+    /// A transport stack from outside. Selected by a flow's `transport`.
+    Stack,
 }
 
 /// One discipline.
@@ -405,6 +407,16 @@ impl Args {
     #[must_use]
     pub const fn of_table(&self, params: &'static [Param]) -> EntryArgs<'_> {
         EntryArgs { args: self, name: "", params }
+    }
+}
+
+/// Two are equal if the parameters have the same values, classes aside.
+impl PartialEq for EntryArgs<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(own, others): (&Param, &Param)| {
+            own.name == others.name && self.value(own.name) == other.value(own.name)
+        };
+        self.params.len() == other.params.len() && self.params.iter().zip(other.params).all(same)
     }
 }
 

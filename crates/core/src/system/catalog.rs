@@ -27,9 +27,10 @@ use crate::param::{
     Args, CLASS_KEY, Entry, EntryArgs, Inside, Kind, PARENT_KEY, Param, ParamError, Preset, Role, Value,
     Written, unknown_key,
 };
+use crate::stack::{self, Stack, StackParams};
 
 /// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the
-/// congestion controls that a program has registered.
+/// congestion controls and transport stacks that a program has registered.
 ///
 /// ```
 /// use apportion_core::param::{Entry, LIMIT, Role, Traits};
@@ -70,10 +71,11 @@ use crate::param::{
 pub struct Catalog {
     registered: Vec<Registration>,
     controls: Vec<congestion::Registered>,
+    stacks: Vec<stack::Registration>,
     preset: Preset,
 }
 
-/// The reason why a discipline or a congestion control cannot be registered.
+/// The reason why a discipline, a congestion control or a transport stack cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterError(String);
 
@@ -110,28 +112,9 @@ impl Catalog {
         T: Send + Sync + 'static,
         Q: Discipline<SimplePacket> + Send + 'static,
     {
-        let name = entry.name;
-        let refuse = |why: String| Err(RegisterError(format!("`{name}` cannot be registered: {why}")));
-        if entry.role != Role::System {
-            return refuse(format!(
-                "its role is {:?}; register a whole discipline, Role::System",
-                entry.role
-            ));
-        }
-        if self.find(name).is_some() {
-            return refuse("another discipline has this name".to_owned());
-        }
         let of_shapers = || SHAPERS.iter().flat_map(|shaper| shaper.entry.params).map(|param| param.name);
-        for (place, param) in entry.params.iter().enumerate() {
-            let mut earlier = entry.params[..place].iter().map(|param| param.name);
-            if SELECTORS.into_iter().chain(of_shapers()).chain(&mut earlier).any(|taken| taken == param.name)
-            {
-                return refuse(format!("another key of its table is called `{}`", param.name));
-            }
-            if let Some(Err(error)) = param.default.map(|text| Self::parse(param, text)) {
-                return refuse(format!("its default does not parse: {error}"));
-            }
-        }
+        let taken = |key: &str| SELECTORS.into_iter().chain(of_shapers()).any(|taken| taken == key);
+        self.check(entry, Role::System, taken)?;
         self.registered.push(Registration::new(entry, read, build));
         Ok(())
     }
@@ -157,6 +140,68 @@ impl Catalog {
         Ok(())
     }
 
+    /// Registers a transport stack, which scenarios name in a flow's `transport`.
+    ///
+    /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line
+    /// and key.
+    ///
+    /// # Errors
+    /// When the role of the entry is not [`Role::Stack`], its name is taken, the name of a parameter is already a key
+    /// of its table, or its default does not parse.
+    pub fn register_stack<S: Stack + 'static>(
+        &mut self,
+        entry: &'static Entry,
+        read: impl Fn(&EntryArgs<'_>) -> Result<S, ParamError> + Send + Sync + 'static,
+    ) -> Result<(), RegisterError> {
+        self.check(entry, Role::Stack, |key| ["kind", Preset::KEY].contains(&key))?;
+        self.stacks.push(stack::Registration::new(entry, read));
+        Ok(())
+    }
+
+    /// Refuses an entry that cannot be registered; `taken` are keys of its table beside its parameters.
+    fn check(
+        &self,
+        entry: &'static Entry,
+        role: Role,
+        taken: impl Fn(&str) -> bool,
+    ) -> Result<(), RegisterError> {
+        let name = entry.name;
+        let refuse = |why: String| Err(RegisterError(format!("`{name}` cannot be registered: {why}")));
+        if entry.role != role {
+            let whole = if role == Role::System { "a whole discipline, " } else { "" };
+            return refuse(format!("its role is {:?}; register {whole}Role::{role:?}", entry.role));
+        }
+        if self.find(name).is_some() {
+            return refuse("another entry has this name".to_owned());
+        }
+        for (place, param) in entry.params.iter().enumerate() {
+            let mut earlier = entry.params[..place].iter().map(|param| param.name);
+            if taken(param.name) || earlier.any(|earlier| earlier == param.name) {
+                return refuse(format!("another key of its table is called `{}`", param.name));
+            }
+            if let Some(Err(error)) = param.default.map(|text| Self::parse(param, text)) {
+                return refuse(format!("its default does not parse: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of the registered transport stacks.
+    pub fn stacks(&self) -> impl Iterator<Item = &'static Entry> {
+        self.stacks.iter().map(|known| known.entry)
+    }
+
+    /// The stack of a selection, with its parameters.
+    ///
+    /// # Errors
+    /// When the selection is not of a registered stack, or the stack refuses its parameters.
+    pub fn stack(&self, selection: &Selection) -> Result<StackParams, ParamError> {
+        let name = selection.kind.name;
+        let known = self.stacks.iter().find(|known| known.entry.name == name);
+        let known = known.ok_or_else(|| stack::unknown(name, self.stacks().map(|entry| entry.name)))?;
+        known.read(&selection.args)
+    }
+
     /// The registered congestion controls.
     pub fn controls(&self) -> impl Iterator<Item = &'static congestion::ControlEntry> {
         self.controls.iter().map(congestion::Registered::entry)
@@ -174,10 +219,11 @@ impl Catalog {
         Self { preset, ..self.clone() }
     }
 
-    /// Every entry: disciplines, the isolation of hosts, then markers and exchanges.
+    /// Every entry: disciplines, the isolation of hosts, then markers, exchanges and stacks.
     pub fn all(&self) -> impl Iterator<Item = &'static Entry> {
         let markers = MARKERS.iter().map(|known| known.entry);
-        self.disciplines().chain([&isolate::ENTRY]).chain(markers).chain([&currency_exchange::ENTRY])
+        let own = self.disciplines().chain([&isolate::ENTRY]).chain(markers);
+        own.chain([&currency_exchange::ENTRY]).chain(self.stacks())
     }
 
     /// The entries of which a queue can consist, schedulers first; registered ones are the last systems.
@@ -248,7 +294,8 @@ impl Catalog {
             | Role::Isolation
             | Role::Class
             | Role::Marker
-            | Role::Exchange => (entry, drop.or_else(|| default_policy(entry))),
+            | Role::Exchange
+            | Role::Stack => (entry, drop.or_else(|| default_policy(entry))),
         };
         let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
         let mut args = Args::of_preset(self.preset);
@@ -266,7 +313,13 @@ impl Catalog {
     /// # Errors
     /// When there is none.
     pub fn select_alone(&self, role: Role, name: &str) -> Result<Selection, ParamError> {
-        let kind = self.known("kind", name, &[role])?;
+        let kind = match role {
+            Role::Stack => {
+                let found = self.stacks().find(|entry| entry.name == name);
+                found.ok_or_else(|| stack::unknown(name, self.stacks().map(|entry| entry.name)))?
+            }
+            _ => self.known("kind", name, &[role])?,
+        };
         let args = Args::of_preset(self.preset);
         Ok(Selection { kind, drop: None, shaper: None, isolate: None, args, custom: None })
     }

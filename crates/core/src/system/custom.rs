@@ -89,9 +89,7 @@ impl CustomParams {
 
 impl PartialEq for CustomParams {
     fn eq(&self, other: &Self) -> bool {
-        let [own, others] = [self, other].map(|params| params.args.of(params.entry));
-        self.entry.name == other.entry.name
-            && self.entry.params.iter().all(|param| own.value(param.name) == others.value(param.name))
+        self.entry.name == other.entry.name && self.args.of(self.entry) == other.args.of(other.entry)
     }
 }
 

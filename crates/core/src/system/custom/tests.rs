@@ -243,7 +243,7 @@ fn what_cannot_be_registered_is_refused_with_the_reason() {
     static SHAPERS: Entry = entry("new", Role::System, &[RATE]);
     static REPEATED: Entry = entry("new", Role::System, &[LIMIT, LIMIT]);
     static DEFAULT: Entry = entry("new", Role::System, &[NONE]);
-    let taken = "cannot be registered: another discipline has this name";
+    let taken = "cannot be registered: another entry has this name";
     assert_eq!(refused(&TAKEN), std::format!("`red` {taken}"));
     assert_eq!(refused(&TWICE), std::format!("`outside` {taken}"));
     assert!(refused(&POLICY).ends_with("its role is Policy; register a whole discipline, Role::System"));
