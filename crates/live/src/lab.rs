@@ -138,6 +138,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
                 let message = "QUIC is for `apportion run`, since Linux has none; write `tcp`, or run a program with QUIC in `apportion shell`";
                 return refuse(format!("flow.{}.quic", flow.group), message);
             }
+            Transport::Stack(_) => {
+                let message = "a stack from outside is for `apportion run`; write `tcp`, or run its program in `apportion shell`";
+                return refuse(format!("flow.{}.transport", flow.group), message);
+            }
         };
         let message = match fits {
             _ if packet > MAX_PACKET => "packets of the lab have 65000 bytes at most",

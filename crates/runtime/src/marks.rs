@@ -67,7 +67,7 @@ impl Marks {
         let delays = match &flow.transport {
             Transport::Tcp(tcp) => tcp.delayed_ack.is_some(),
             Transport::Quic(quic) => quic.delayed_ack.is_some(),
-            Transport::Udp { .. } => false,
+            Transport::Stack(_) | Transport::Udp { .. } => false,
         };
         let delayed = delays.then(|| flow.transport.segment().get().max(1) as f64);
         Some(Box::new(Self { source: params.build(setup(flow.tickets, "mark")), sink, delayed }))

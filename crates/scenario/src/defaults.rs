@@ -90,6 +90,9 @@ fn check_flow(catalog: &Catalog, flow: &Fields<'_>, problems: &mut Problems) {
     if let Some((item, path)) = item("quic") {
         transport::read_quic(catalog, item, &path, problems);
     }
+    if let Some((item, path)) = item("transport") {
+        transport::read_stack(catalog, item, &path, problems);
+    }
     if let Some((item, path)) = item("source") {
         walk_variant(item, &path, SOURCES, true, problems);
     }

@@ -122,6 +122,7 @@ pub fn schema(catalog: &Catalog) -> Value {
         "exchange": part_schema(catalog, Part::Exchange),
         "tcp": tcp_schema(catalog),
         "quic": quic_schema(catalog),
+        "transport": stack_schema(catalog),
         "source": variants_schema(SOURCES),
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
@@ -366,6 +367,14 @@ fn tcp_schema(catalog: &Catalog) -> Value {
     );
     let words: Vec<_> = names.into_iter().chain(transport::algorithms(catalog, true)).collect();
     transport_schema(&words, properties, TcpParams::PARAMS)
+}
+
+/// `false`, or one of the registered stacks with its parameters.
+fn stack_schema(catalog: &Catalog) -> Value {
+    match catalog.stacks().next() {
+        Some(_) => json!({ "anyOf": [{ "const": false }, part_schema(catalog, Part::Stack)] }),
+        None => json!({ "const": false }),
+    }
 }
 
 fn quic_schema(catalog: &Catalog) -> Value {

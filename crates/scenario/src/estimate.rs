@@ -150,7 +150,7 @@ impl Scenario {
             all.writes += sent.writes;
             let has_rack = match &flow.transport {
                 Transport::Tcp(tcp) => tcp.sack_recovery == SackRecovery::Rack,
-                Transport::Quic(_) => true,
+                Transport::Quic(_) | Transport::Stack(_) => true,
                 Transport::Udp { .. } => false,
             };
             all.memory += sent.connections * (PER_CONNECTION + if has_rack { PER_RACK } else { 0.0 });

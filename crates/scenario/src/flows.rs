@@ -129,6 +129,7 @@ impl<'a> Builder<'a> {
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         let transport = transport::of_flow(self.catalog, &fields, kind.name, problems);
         self.check_transport(kind, &fields, &source, problems);
+        check_marks(&fields, problems);
         if fields.text("ecn").is_some() {
             check_ecn(kind, &fields, transport.is_some(), problems);
         }
@@ -161,10 +162,11 @@ impl<'a> Builder<'a> {
                 let message = format!("a source `{name}` sends datagrams; leave `{key}` out");
                 fields.refuse(key, message, problems);
             }
-            name @ ("web" | "probe") if transport::key(fields) == Some("quic") => {
+            name @ ("web" | "probe") => {
+                let Some(key) = transport::key(fields).filter(|key| *key != "tcp") else { return };
                 let message =
-                    format!("a source `{name}` opens TCP connections, as HTTP/1.1 does; leave `quic` out");
-                fields.refuse("quic", message, problems);
+                    format!("a source `{name}` opens TCP connections, as HTTP/1.1 does; leave `{key}` out");
+                fields.refuse(key, message, problems);
             }
             "short_flows" if source.item("sizes").is_some() == source.item("mean_size").is_some() => {
                 let message = "write either `mean_size` or `sizes`, for example mean_size = \"30kB\"";
@@ -391,12 +393,27 @@ fn protocol(group: &Group<'_>) -> Protocol {
     match group.fields.text("protocol") {
         Some("tcp") => Protocol::Tcp,
         Some(_) => Protocol::Udp,
-        None if matches!(group.transport, Some(Transport::Tcp(_))) => Protocol::Tcp,
-        None => Protocol::Udp,
+        None => match &group.transport {
+            Some(Transport::Tcp(_)) => Protocol::Tcp,
+            Some(Transport::Stack(params)) => params.stack().protocol(),
+            Some(Transport::Quic(_) | Transport::Udp { .. }) | None => Protocol::Udp,
+        },
     }
 }
 
-/// Refuses the key `ecn` for flows whose transport sets the field: TCP and QUIC (`has_transport`), and media.
+/// Refuses marks on packets of a stack from outside, which does not say what is acknowledged.
+fn check_marks(fields: &Fields<'_>, problems: &mut Problems) {
+    if transport::key(fields) != Some("transport") {
+        return;
+    }
+    for key in ["mark", "tickets", "ack_tickets"].into_iter().filter(|key| fields.item(key).is_some()) {
+        let message = "the host writes marks by what is acknowledged, which a stack from outside does not say; leave \
+                       it out, or write `tcp` or `quic`";
+        fields.refuse(key, message, problems);
+    }
+}
+
+/// Refuses the key `ecn` for flows whose transport sets the field (`has_transport`), and media.
 fn check_ecn(kind: &Variant, fields: &Fields<'_>, has_transport: bool, problems: &mut Problems) {
     let message = if has_transport {
         let key = transport::key(fields).unwrap_or("tcp");

@@ -150,7 +150,7 @@ fn fill_flow(flow: &mut Table, taken: &Taken) {
         Some(Value::Table(source)) => source.get("kind").and_then(Item::as_text),
         Some(_) => source.and_then(Item::as_text),
     };
-    let is_carried = ["tcp", "quic"]
+    let is_carried = transport::KEYS
         .into_iter()
         .any(|key| flow.get(key).map_or_else(|| taken.flow.contains(key), |item| !item.is_false()));
     if kind.is_some_and(transport::is_needed_by) && !is_carried {

@@ -11,6 +11,7 @@ use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
 use apportion_core::param::{Param, Range};
+use apportion_core::stack::StackParams;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 use apportion_core::{choice, params};
@@ -358,6 +359,8 @@ pub enum Transport {
     Tcp(Arc<TcpParams>),
     /// QUIC. Many flows share one table of parameters. For the simulator only.
     Quic(Arc<QuicParams>),
+    /// A transport stack from outside. For the simulator only.
+    Stack(Arc<StackParams>),
     /// Datagrams of at most `packet` bytes on the wire, without feedback.
     Udp {
         /// Wire size of a full datagram.
@@ -374,6 +377,7 @@ impl Transport {
         match self {
             Self::Tcp(tcp) => tcp.segment + tcp.header,
             Self::Quic(quic) => quic.packet(),
+            Self::Stack(params) => params.stack().sizes().packet,
             Self::Udp { packet, .. } => *packet,
         }
     }
@@ -384,6 +388,7 @@ impl Transport {
         match self {
             Self::Tcp(tcp) => tcp.offers_ecn(),
             Self::Quic(quic) => quic.ecn,
+            Self::Stack(params) => params.stack().offers_ecn(),
             Self::Udp { .. } => false,
         }
     }
@@ -394,6 +399,7 @@ impl Transport {
         match self {
             Self::Tcp(tcp) => Some(tcp.ack),
             Self::Quic(quic) => Some(quic.usual_ack()),
+            Self::Stack(params) => Some(params.stack().sizes().ack),
             Self::Udp { .. } => None,
         }
     }
@@ -404,6 +410,7 @@ impl Transport {
         match self {
             Self::Tcp(tcp) => tcp.segment,
             Self::Quic(quic) => quic.segment,
+            Self::Stack(params) => params.stack().sizes().payload,
             Self::Udp { packet, .. } => *packet,
         }
     }

@@ -21,6 +21,8 @@ pub(crate) enum Part {
     Marker,
     /// The exchange of a link.
     Exchange,
+    /// The transport of a flow, if a stack from outside.
+    Stack,
 }
 
 impl Part {
@@ -30,6 +32,7 @@ impl Part {
             Self::Queue => "queue",
             Self::Marker => "mark",
             Self::Exchange => "exchange",
+            Self::Stack => "transport",
         }
     }
 
@@ -41,13 +44,14 @@ impl Part {
                 Self::Queue => "\"fifo\"",
                 Self::Marker => "\"tickets\"",
                 Self::Exchange => "{ }",
+                Self::Stack => "\"quinn\"",
             },
         )
     }
 
     /// The part that `key` holds, if any.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
-        [Self::Queue, Self::Marker, Self::Exchange].into_iter().find(|part| part.key() == key)
+        [Self::Queue, Self::Marker, Self::Exchange, Self::Stack].into_iter().find(|part| part.key() == key)
     }
 
     /// The noun with its article.
@@ -56,6 +60,7 @@ impl Part {
             Self::Queue => "a discipline",
             Self::Marker => "a marker",
             Self::Exchange => "an exchange",
+            Self::Stack => "a transport stack",
         }
     }
 
@@ -65,13 +70,14 @@ impl Part {
             Self::Queue => "fifo",
             Self::Marker => ticket::ENTRY.name,
             Self::Exchange => currency_exchange::ENTRY.name,
+            Self::Stack => "quinn",
         }
     }
 
     /// The entry that a table without `kind` selects.
     pub(crate) const fn implied(self) -> Option<&'static str> {
         match self {
-            Self::Queue => None,
+            Self::Queue | Self::Stack => None,
             Self::Marker | Self::Exchange => Some(self.example()),
         }
     }
@@ -86,6 +92,7 @@ impl Part {
             ],
             Self::Marker => &[("kind", &[Role::Marker])],
             Self::Exchange => &[("kind", &[Role::Exchange])],
+            Self::Stack => &[("kind", &[Role::Stack])],
         }
     }
 
@@ -187,6 +194,7 @@ impl Part {
             Self::Queue => catalog.select(kind, drop, shaper),
             Self::Marker => catalog.select_alone(Role::Marker, kind),
             Self::Exchange => catalog.select_alone(Role::Exchange, kind),
+            Self::Stack => catalog.select_alone(Role::Stack, kind),
         };
         found.map_err(|mut error| {
             let shapes = error.key == "shaper";

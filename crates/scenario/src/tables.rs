@@ -252,7 +252,7 @@ pub(crate) const LOST: &[Param] = &[
 pub(crate) const CUSTOMER: &[Param] = &[default("weight", NUMBER, "1", "Weight among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Param] = &concat::<25>(&[
+pub(crate) const FLOW: &[Param] = &concat::<26>(&[
     &[
         optional(
             "count",
@@ -300,7 +300,7 @@ pub(crate) const TARGET_DELAY: Param =
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
 /// Keys of a flow that may also have a default.
-const SHARED_FLOW: [Param; 16] = [
+const SHARED_FLOW: [Param; 17] = [
     optional(
         "connections",
         of(Kind::Count).within(Range::UpTo(MAX_CONNECTIONS)),
@@ -318,6 +318,12 @@ const SHARED_FLOW: [Param; 16] = [
         of(Kind::Defined("quic", "\"cubic\"")),
         "QUIC in place of `tcp`: a congestion control (`apportion explain quic`), or a table of `algorithm` and \
          parameters. Simulator only; not for `web` and `probe`. `false` undoes a default.",
+    ),
+    optional(
+        "transport",
+        of(Part::Stack.kind()),
+        "Transport stack of another project in place of `tcp`: a name, or a table of `kind` and parameters. Simulator \
+         only. `false` undoes a default.",
     ),
     optional(
         "protocol",

@@ -1,12 +1,13 @@
-//! TCP and QUIC in scenario files.
+//! Transports in scenario files.
 //!
 //! TCP is the name of a profile or of a congestion control, or a table with `profile` and parameters. Unset
 //! parameters are those of the first profile, the default. QUIC is the name of a congestion control or a
-//! table with parameters.
+//! table with parameters. `transport` names a stack from outside.
 
 use std::sync::Arc;
 
 use apportion_core::param::{ByName as _, ParamError};
+use apportion_core::stack::StackParams;
 use apportion_core::system::Catalog;
 
 use crate::keys::Fields;
@@ -14,22 +15,26 @@ use crate::model::Transport;
 use crate::params::Params;
 use crate::problem::{Problems, did_you_mean};
 use crate::quic::{self, QuicParams};
+use crate::selection::Part;
 use crate::tcp::{ALGORITHMS, Algorithm, LossRecovery, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
-/// The key that names the transport of a flow, `tcp` or `quic`, if there is one: a flow's own key replaces a
+/// The key that names the transport of a flow, if there is one: a flow's own key replaces a
 /// default.
 pub(crate) fn key(fields: &Fields<'_>) -> Option<&'static str> {
-    let keys = ["tcp", "quic"].into_iter().filter(|key| carrier(fields, key).is_some());
+    let keys = KEYS.into_iter().filter(|key| carrier(fields, key).is_some());
     keys.min_by_key(|key| fields.is_lent(key))
 }
+
+/// The keys that name the transport of a flow.
+pub(crate) const KEYS: [&str; 3] = ["tcp", "quic", "transport"];
 
 /// The value of `key`; `false` takes a default back.
 fn carrier<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a Item> {
     fields.item(key).filter(|item| !item.is_false())
 }
 
-/// TCP or QUIC for a flow that sets one of them, or whose source needs one; `Some(None)` if the value cannot
+/// The transport of a flow that sets one of [`KEYS`], or whose source needs one; `Some(None)` if the value cannot
 /// be read. Every error is added to `problems`.
 pub(crate) fn of_flow(
     catalog: &Catalog,
@@ -37,10 +42,14 @@ pub(crate) fn of_flow(
     source: &str,
     problems: &mut Problems,
 ) -> Option<Option<Transport>> {
-    let has = |key: &str| carrier(fields, key).is_some();
-    if has("tcp") && has("quic") && fields.is_lent("tcp") == fields.is_lent("quic") {
-        fields.refuse("quic", "`tcp` says what carries the flow; leave one of the two out", problems);
-        return Some(None);
+    for lent in [false, true] {
+        let mut keys =
+            KEYS.into_iter().filter(|key| carrier(fields, key).is_some() && fields.is_lent(key) == lent);
+        if let (Some(first), Some(second)) = (keys.next(), keys.next()) {
+            let message = format!("`{first}` says what carries the flow; leave one of the two out");
+            fields.refuse(second, message, problems);
+            return Some(None);
+        }
     }
     let Some((key, item)) = key(fields).and_then(|key| Some((key, carrier(fields, key)?))) else {
         return is_needed_by(source).then(|| Some(Transport::Tcp(default())));
@@ -48,6 +57,7 @@ pub(crate) fn of_flow(
     let path = fields.path_of(key);
     Some(match key {
         "quic" => read_quic(catalog, item, &path, problems).map(Transport::Quic),
+        "transport" => read_stack(catalog, item, &path, problems).map(Transport::Stack),
         _ => read_tcp(catalog, item, &path, problems).map(Transport::Tcp),
     })
 }
@@ -70,6 +80,16 @@ pub(crate) fn read_quic(
     problems: &mut Problems,
 ) -> Option<Arc<QuicParams>> {
     checked(resolve_quic(catalog, item), path, problems)
+}
+
+/// Reads a transport stack; every error is added to `problems`.
+pub(crate) fn read_stack(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<StackParams>> {
+    Part::Stack.read(catalog, item, path, |selection| catalog.stack(selection), problems).map(Arc::new)
 }
 
 fn checked<P>(
@@ -174,7 +194,7 @@ const ALGORITHM: &str = "algorithm";
 /// The profile of flows that need TCP and name none.
 pub(crate) const DEFAULT: &str = PROFILES[0].name;
 
-/// Whether a source of this kind has no rate of its own, so that only TCP or QUIC can send it.
+/// Whether a source of this kind has no rate of its own, so that it needs a transport with acknowledgements.
 pub(crate) fn is_needed_by(source: &str) -> bool {
     matches!(source, "greedy" | "file" | "short_flows" | "web" | "probe" | "dash")
 }

@@ -16,7 +16,7 @@ use apportion_scenario::tcp::SackRecovery;
 
 use crate::aggregation::Aggregation;
 use crate::capture::LinkCapture;
-use crate::connection::{Connection, Quics, Tcps, TransportState};
+use crate::connection::{Connection, Quics, Stacks, Tcps, TransportState};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -99,6 +99,7 @@ impl<'a> Simulation<'a> {
             connections: Vec::with_capacity(planned.len()),
             tcps: Tcps::default(),
             quics: Quics::default(),
+            stacks: Stacks::default(),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),
@@ -200,6 +201,7 @@ impl<'a> Simulation<'a> {
     fn protocols(&self) -> Vec<Protocol> {
         let honest = |flow: &Flow| match flow.transport {
             Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
+            Transport::Stack(ref params) => flow.protocol == params.stack().protocol(),
             Transport::Quic(_) | Transport::Udp { .. } => flow.protocol == Protocol::Udp,
         };
         if self.scenario.flows.iter().all(honest) {

@@ -188,7 +188,9 @@ impl LinkCapture {
             return;
         }
         let transport = match &body.header {
-            Header::Udp | Header::Quic(_) | Header::Rtp(_) | Header::Rtcp(_) => Transport::Udp,
+            Header::Udp | Header::Quic(_) | Header::Rtp(_) | Header::Rtcp(_) | Header::Stack => {
+                Transport::Udp
+            }
             Header::SegmentRequest(_) if packet.protocol() == Protocol::Udp => Transport::Udp,
             // ACK and PSH. The sequence numbers of requests are not simulated.
             Header::SegmentRequest(_) => {

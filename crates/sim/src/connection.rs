@@ -8,6 +8,8 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use apportion_core::packet::{Ecn, FlowId};
+pub use apportion_core::stack::Command;
+use apportion_core::stack::{Endpoint, StackParams};
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::connections::Workload;
 use apportion_scenario::model::{Flow, Transport};
@@ -18,16 +20,16 @@ use crate::packet::Direction;
 use crate::quic;
 use crate::tcp::{Receiver, Sender};
 
-/// The totals of TCP or QUIC on one connection since its start; zeros for UDP.
+/// The totals of the transport of one connection since its start; zeros for UDP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// New payload in order at the receiver, in bytes.
     pub goodput: u64,
-    /// Retransmitted segments; in QUIC, packets with data sent before.
+    /// Retransmitted segments; in QUIC, packets with data sent before; in stacks from outside, lost packets.
     pub retransmits: u64,
     /// Retransmission timeouts; in QUIC, probe timeouts.
     pub timeouts: u64,
-    /// Fast retransmits; in QUIC, recovery periods that a loss began.
+    /// Fast retransmits; in QUIC, recovery periods that a loss began; in stacks from outside, reductions.
     pub fast_retransmits: u64,
 }
 
@@ -74,7 +76,11 @@ pub enum TransportState {
     ClosedQuic(Arc<QuicParams>),
     /// QUIC, by its place in [`Quics`].
     OpenQuic(u32),
-    /// TCP or QUIC after its end, with its totals.
+    /// A stack from outside before its start.
+    ClosedStack(Arc<StackParams>),
+    /// A stack from outside, by its place in [`Stacks`].
+    OpenStack(u32),
+    /// A transport after its end, with its totals.
     Ended(Box<Totals>),
     /// Datagrams.
     Udp {
@@ -83,19 +89,6 @@ pub enum TransportState {
         /// The ECN field of datagrams.
         ecn: Ecn,
     },
-}
-
-/// A request of a connection's application to its sender.
-#[derive(Clone, Copy, Debug)]
-pub enum Command {
-    /// Open the connection.
-    Start,
-    /// Supply this number of further bytes.
-    Supply(u64),
-    /// Supply data without end.
-    SupplyUnlimited,
-    /// End the supply.
-    Close,
 }
 
 /// Both ends of a TCP connection. Not aligned to a cache line: a table of aligned elements is copied when it
@@ -117,10 +110,23 @@ pub struct Quic {
     pub receiver: quic::Receiver,
 }
 
+/// Both ends of a connection of a stack from outside.
+#[derive(Debug)]
+pub struct Ends {
+    /// The end that has data.
+    pub source: Box<dyn Endpoint>,
+    /// The end that they go to.
+    pub sink: Box<dyn Endpoint>,
+    /// Bytes of the application in a full packet, the unit of windows.
+    pub payload: Bytes,
+}
+
 /// The TCP state of connections.
 pub type Tcps = States<Tcp>;
 /// The QUIC state of connections.
 pub type Quics = States<Box<Quic>>;
+/// The state of connections of stacks from outside.
+pub type Stacks = States<Ends>;
 
 /// The state of connections, in one table. TCP states are in the table itself, without the overhead of an
 /// allocator, and their memory is returned to the system as a whole. QUIC states are behind a pointer.
@@ -186,6 +192,7 @@ impl TransportState {
         match &flow.transport {
             Transport::Tcp(params) => Self::Closed(Arc::clone(params)),
             Transport::Quic(params) => Self::ClosedQuic(Arc::clone(params)),
+            Transport::Stack(params) => Self::ClosedStack(Arc::clone(params)),
             &Transport::Udp { packet, .. } => Self::Udp { packet, ecn: flow.ecn },
         }
     }

@@ -312,7 +312,7 @@ impl Simulation<'_> {
         let flow = &self.scenario.flows[way.flow as usize];
         let waits = match &flow.transport {
             Transport::Tcp(params) => params.delayed_ack.is_some(),
-            Transport::Quic(_) => true,
+            Transport::Quic(_) | Transport::Stack(_) => true,
             Transport::Udp { .. } => false,
         };
         if !holds(SinkAnswers, 1, !waits) {
@@ -415,7 +415,7 @@ impl Simulation<'_> {
             Transport::Tcp(params) => {
                 params.delayed_ack.is_none() || params.sack_recovery != SackRecovery::Rack
             }
-            Transport::Quic(_) | Transport::Udp { .. } => false,
+            Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => false,
         };
         let some = self.scenario.flows.iter().any(|flow| would(&flow.transport));
         self.answers_in_place = holds(InPlace, 4, self.hosts_are_plain) && some;

@@ -13,7 +13,8 @@
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
-//! | `transports` | common parts of TCP and QUIC, and QUIC connections during a run |
+//! | `transports` | common parts of all transports, and QUIC connections during a run |
+//! | `stacks` | stacks from outside during a run |
 //! | `outlet` | creation of packets from the segments of TCP and QUIC |
 //! | `pending_notices` | overload notifications on their way to sources |
 //! | `router` | routers that exchange reports about their links |
@@ -59,6 +60,7 @@ pub mod replicate;
 mod router;
 pub mod shared_state;
 pub mod simulation;
+mod stacks;
 pub mod tcp;
 mod transports;
 mod web;

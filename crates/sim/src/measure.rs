@@ -8,7 +8,7 @@ use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Ou
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts, Samples};
 use apportion_scenario::model::{Source, Transport};
 
-use crate::connection::{Quic, Quics, Tcp, Tcps, Totals, TransportState};
+use crate::connection::{Ends, Quic, Quics, Tcp, Tcps, Totals, TransportState};
 use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -137,10 +137,12 @@ impl Simulation<'_> {
                     fast_retransmits: stats.recoveries,
                 }
             }
+            &TransportState::OpenStack(place) => self.stacks.get(place).map(Ends::totals).unwrap_or_default(),
             TransportState::Ended(totals) => **totals,
-            TransportState::Closed(_) | TransportState::ClosedQuic(_) | TransportState::Udp { .. } => {
-                Totals::default()
-            }
+            TransportState::Closed(_)
+            | TransportState::ClosedQuic(_)
+            | TransportState::ClosedStack(_)
+            | TransportState::Udp { .. } => Totals::default(),
         }
     }
 
@@ -160,6 +162,7 @@ impl Simulation<'_> {
                 let sample = match member.transport {
                     TransportState::Open(place) => self.tcps.get(place).map(tcp_sample),
                     TransportState::OpenQuic(place) => self.quics.get(place).map(|quic| quic_sample(quic)),
+                    TransportState::OpenStack(place) => self.stacks.get(place).map(Ends::sample),
                     _ => None,
                 };
                 probe.tcp.push(sample.unwrap_or_default());

@@ -4,6 +4,7 @@
 //! wait in queues, and are dropped and lost, like acknowledgements.
 
 use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::stack::Sizes;
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::connections::Workload;
 use apportion_runtime::media::call::REPORT_SIZE;
@@ -63,6 +64,11 @@ impl Simulation<'_> {
                 let (size, protocol) = match &self.scenario.flows[flow as usize].transport {
                     // A packet with a STREAM frame, like packets with data.
                     Transport::Quic(params) => ((params.header + REQUEST).min(MAX_PACKET), Protocol::Udp),
+                    Transport::Stack(params) => {
+                        let Sizes { packet, payload, .. } = params.stack().sizes();
+                        let size = packet.saturating_sub(payload) + REQUEST;
+                        (size.min(MAX_PACKET), params.stack().protocol())
+                    }
                     _ => (REQUEST_SIZE, Protocol::Tcp),
                 };
                 (Header::SegmentRequest(number), size, Direction::Reverse, protocol)

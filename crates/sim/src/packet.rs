@@ -235,6 +235,8 @@ pub enum Header {
     SegmentRequest(u32),
     /// A message between routers; the [`Store`] keeps its bytes.
     Message,
+    /// A packet of a stack from outside; the [`Store`] keeps its payload.
+    Stack,
 }
 
 /// The bodies of all packets in flight. Bodies are reused, so the size is the maximum number in flight.
@@ -242,8 +244,9 @@ pub enum Header {
 pub struct Store {
     bodies: Vec<Body>,
     free: Vec<u32>,
-    /// The bytes of messages, by place of the body. They stay until another message takes the place.
-    messages: BTreeMap<u32, Box<[u8]>>,
+    /// The bytes of messages and of stacks from outside, by place of the body. Those of a packet that is lost
+    /// stay until others take the place.
+    bytes: BTreeMap<u32, Vec<u8>>,
     /// Ranges of ACK frames, by place of the body; they stay in the same way.
     ranges: BTreeMap<u32, Box<[quic::packet::Range]>>,
 }
@@ -258,11 +261,16 @@ impl Store {
         self.bodies.push(body);
         (self.bodies.len() - 1) as u32
     }
-    /// Stores the body of a message with its bytes, and returns its place.
-    pub fn insert_message(&mut self, body: Body, bytes: &[u8]) -> u32 {
+    /// Stores `body` with its bytes, and returns its place.
+    pub fn insert_with(&mut self, body: Body, bytes: Vec<u8>) -> u32 {
         let index = self.insert(body);
-        self.messages.insert(index, bytes.into());
+        self.bytes.insert(index, bytes);
         index
+    }
+    /// Removes the body at `index`, which must be in use, and returns its bytes.
+    pub fn remove_with(&mut self, index: u32) -> Vec<u8> {
+        self.remove(index);
+        self.bytes.remove(&index).unwrap_or_default()
     }
     /// Stores `body` with ranges of an ACK frame for which it has no room, and returns its place.
     pub fn insert_ack(&mut self, body: Body, ranges: &[quic::packet::Range]) -> u32 {
@@ -278,7 +286,7 @@ impl Store {
     /// The bytes of the message at `index`.
     #[must_use]
     pub fn message(&self, index: u32) -> &[u8] {
-        self.messages.get(&index).map_or(&[], |bytes| bytes)
+        self.bytes.get(&index).map_or(&[], |bytes| bytes)
     }
     /// Stores `body` at `spare`, which has been in use until now, or else as [`insert`](Self::insert);
     /// returns its place.

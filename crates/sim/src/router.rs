@@ -118,7 +118,7 @@ impl Simulation<'_> {
     fn send_message(&mut self, now: Time, hop: u32, bytes: &[u8]) {
         let Some(routers) = &self.routers else { return };
         let body = Body { sent: now, queued: now, connection: routers.id.0, header: Header::Message };
-        let body = self.shared.store.insert_message(body, bytes);
+        let body = self.shared.store.insert_with(body, bytes.to_vec());
         let packet = Packet::new(body, routers.id, hop, charged(bytes), Ecn::NotEct, Direction::Forward);
         self.enter(now, self.routes[hop as usize], packet.carrying(Protocol::Control));
     }

@@ -16,7 +16,7 @@ use apportion_runtime::probe::FlowProbe;
 use apportion_scenario::model::Scenario;
 
 use crate::capture::CaptureError;
-use crate::connection::{Command, Connection, Quics, Tcp, Tcps, TransportState};
+use crate::connection::{Command, Connection, Quics, Stacks, Tcp, Tcps, TransportState};
 use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -53,6 +53,8 @@ pub struct Simulation<'a> {
     pub(crate) tcps: Tcps,
     /// The QUIC states of open connections.
     pub(crate) quics: Quics,
+    /// The state of open connections of stacks from outside.
+    pub(crate) stacks: Stacks,
     /// The connections and ids of flows.
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
@@ -86,7 +88,7 @@ pub struct Simulation<'a> {
     pub(crate) may_block: bool,
     /// Whether it [prefetches](crate::prefetch) the state of packets.
     pub(crate) prefetches: bool,
-    /// Packets that an end of TCP or QUIC sends, on their way to its first link.
+    /// Packets that an end of a connection sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// The end of the pending sample interval; none if there are no samples.
     pub(crate) next_sample: Option<Time>,
@@ -320,6 +322,9 @@ impl Simulation<'_> {
     #[inline(never)]
     fn deliver_datagram(&mut self, now: Time, index: u32, packet: Packet) {
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());
+        if let Header::Stack = header {
+            return self.deliver_to_stack(now, index, packet);
+        }
         self.shared.store.remove(packet.body());
         match header {
             Header::Rtp(number) => self.receive_rtp(now, index, number, sent, packet.size()),
@@ -341,8 +346,10 @@ impl Simulation<'_> {
         let body = self.shared.store.get(packet.body());
         let Header::Tcp(segment) = body.header else {
             let (sent, header) = (body.sent, body.header);
-            if let Header::Quic(_) = header {
-                return self.deliver_quic_to_source(now, index, packet);
+            match header {
+                Header::Quic(_) => return self.deliver_quic_to_source(now, index, packet),
+                Header::Stack => return self.deliver_to_stack(now, index, packet),
+                _ => (),
             }
             self.shared.store.remove(packet.body());
             return self.receive_feedback(now, index, sent, header);
@@ -552,6 +559,7 @@ impl Simulation<'_> {
         }
         self.open(index, ISN);
         self.open_quic(index);
+        self.open_stack(index);
         let commands: &[Command] = match self.connections[index as usize].workload {
             Workload::Greedy => &[Command::Start, Command::SupplyUnlimited],
             Workload::File(size) => &[Command::Start, Command::Supply(size.get()), Command::Close],
@@ -580,8 +588,10 @@ impl Simulation<'_> {
             return;
         }
         connection.armed = Time::MAX;
-        if let TransportState::OpenQuic(_) = connection.transport {
-            return self.quic_timer(now, index);
+        match connection.transport {
+            TransportState::OpenQuic(_) => return self.quic_timer(now, index),
+            TransportState::OpenStack(_) => return self.stack_timer(now, index),
+            _ => (),
         }
         self.act(now, index, Direction::Reverse, None, |tcp, outlet| {
             if tcp.receiver.next_timer().is_some_and(|at| at <= now) {

@@ -1,4 +1,4 @@
-//! Requests common to TCP and QUIC, and QUIC connections during a run.
+//! Requests common to all transports, and QUIC connections during a run.
 
 use std::sync::Arc;
 
@@ -27,6 +27,15 @@ impl Simulation<'_> {
                 }
             });
         }
+        if let TransportState::OpenStack(_) = self.connections[index as usize].transport {
+            self.act_stack(now, index, Direction::Forward, |source| {
+                commands.iter().for_each(|&command| source.command(now, command));
+            });
+            if commands.contains(&Command::Start) {
+                self.act_stack(now, index, Direction::Reverse, |sink| sink.command(now, Command::Start));
+            }
+            return;
+        }
         self.act(now, index, Direction::Forward, None, |tcp, outlet| {
             for &command in commands {
                 match command {
@@ -44,8 +53,10 @@ impl Simulation<'_> {
         match self.connections[index as usize].transport {
             TransportState::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
             TransportState::OpenQuic(place) => Some(self.quics.get(place)?.receiver.delivered()),
+            TransportState::OpenStack(place) => Some(self.stacks.get(place)?.sink.progress().delivered),
             TransportState::Closed(_)
             | TransportState::ClosedQuic(_)
+            | TransportState::ClosedStack(_)
             | TransportState::Ended(_)
             | TransportState::Udp { .. } => None,
         }
@@ -69,6 +80,7 @@ impl Simulation<'_> {
         match connection.transport {
             TransportState::Open(place) => self.tcps.remove(place),
             TransportState::OpenQuic(place) => self.quics.remove(place),
+            TransportState::OpenStack(place) => self.stacks.remove(place),
             _ => return,
         }
         connection.transport = TransportState::Ended(totals);

@@ -111,7 +111,7 @@ impl Network {
         let settings = match &flow.transport {
             // The settings of a single flow never conflict.
             Transport::Tcp(tcp) => settings(&[tcp]).unwrap_or_default(),
-            Transport::Quic(_) | Transport::Udp { .. } => Vec::new(),
+            Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => Vec::new(),
         };
         let (source, sink) = (self.host(from, &settings), self.host(to, &settings));
         let (forth, back) = (self.route(path, sink), self.route(back, source));

@@ -58,7 +58,7 @@ impl<'a> LabWorld<'a> {
             ecn: flow.ecn,
             tcp: match &flow.transport {
                 Transport::Tcp(tcp) => Some((tcp.header, tcp.ack)),
-                Transport::Quic(_) | Transport::Udp { .. } => None,
+                Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => None,
             },
         };
         Self {

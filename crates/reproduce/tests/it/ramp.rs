@@ -160,7 +160,7 @@ fn rates(scenario: &Scenario) -> Vec<(Time, f64)> {
             assert_eq!(tcp.segment, packet);
             packet + tcp.header
         }
-        Transport::Quic(_) | Transport::Udp { .. } => packet,
+        Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => packet,
     };
     let on_wire = |rate: Rate| {
         let mbit = rate.as_mbit_f64() * wire.get() as f64 / packet.get() as f64;

@@ -118,7 +118,7 @@ fn flows_take_what_they_do_not_set() {
     assert!(matches!(second.source, Source::File { .. }));
     let algorithm = |transport: &Transport| match transport {
         Transport::Tcp(params) => params.get("algorithm"),
-        Transport::Quic(_) | Transport::Udp { .. } => None,
+        Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => None,
     };
     assert_ne!(algorithm(&second.transport), algorithm(&own.transport));
     assert_eq!((own.weight.get(), own.tickets, own.guarantee), (1.0, TicketRate::new(5.0), Rate::ZERO));
@@ -346,7 +346,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("stop = \"9s\"", "count = 3"),
-        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, quic, protocol, ecn, source, class, weight, rtt, \
+        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, quic, transport, protocol, ecn, source, class, weight, rtt, \
          guarantee, tickets, ack_tickets, mark, jitter, start, stop"
     );
     assert_eq!(

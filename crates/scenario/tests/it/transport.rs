@@ -20,7 +20,7 @@ fn transport(lines: &str) -> Result<Option<TcpParams>, String> {
     let suite = suite.map_err(|problems| problems[0].to_string())?;
     Ok(match &suite.points[0].scenario.flows[0].transport {
         Transport::Tcp(params) => Some(TcpParams::clone(params)),
-        Transport::Quic(_) | Transport::Udp { .. } => None,
+        Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => None,
     })
 }
 

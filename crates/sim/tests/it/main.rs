@@ -36,6 +36,7 @@ mod ramp;
 mod rcs;
 mod responsiveness;
 mod sffc;
+mod stacks;
 mod tcp;
 mod theory;
 mod web;

@@ -76,7 +76,7 @@ impl Connection {
     fn params(&self) -> Option<&TcpParams> {
         match &self.transport {
             Transport::Tcp(params) => Some(params),
-            Transport::Quic(_) | Transport::Udp { .. } => None,
+            Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => None,
         }
     }
 
@@ -102,6 +102,8 @@ fn check(hosts: &[Host], connections: &[Connection], plan: Plan) -> Result<(), D
             "UDP has no feedback: it carries neither greedy sources nor files"
         } else if matches!(transport, Transport::Quic(_)) {
             "Linux has no QUIC"
+        } else if matches!(transport, Transport::Stack(_)) {
+            "a stack from outside runs in the simulator"
         } else {
             continue;
         };
@@ -192,7 +194,7 @@ fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<Owned
     let transport = match transport {
         Transport::Tcp(params) => TransportState::Tcp(params),
         // QUIC was refused before.
-        Transport::Quic(_) | Transport::Udp { .. } => {
+        Transport::Quic(_) | Transport::Stack(_) | Transport::Udp { .. } => {
             TransportState::udp(transport.packet(), from.address.is_ipv4())
         }
     };
