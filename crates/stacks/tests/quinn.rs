@@ -1,0 +1,157 @@
+//! quinn in simulated time: it fills links, reacts to marks and losses, and repeats byte by byte.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use apportion_core::system::Catalog;
+use apportion_runtime::outcome::{FlowOutcome, Outcome};
+use apportion_sim::capture::LinkCapture;
+use apportion_sim::{Detail, Simulation};
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::default();
+    apportion_stacks::register(&mut catalog).unwrap();
+    catalog
+}
+
+/// Flows over a link of 20 Mb/s and 40 ms, with these keys of the link, for 20 s.
+fn text(link: &str, flows: &[&str]) -> String {
+    let flows: String = flows
+        .iter()
+        .enumerate()
+        .map(|(at, keys)| format!("[flow.f{at}]\nfrom = \"a\"\nto = \"b\"\n{keys}\n"))
+        .collect();
+    format!(
+        "seed = 7\nstop = \"20s\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nwatch = true\nrate = \"20Mbit\"\ndelay = \"20ms\"\n{link}\n{flows}"
+    )
+}
+
+fn outcome(text: &str) -> Outcome {
+    run(text, 7, None)
+}
+
+fn run(text: &str, seed: u64, capture: Option<LinkCapture>) -> Outcome {
+    let suite =
+        apportion_scenario::load_with(&catalog(), text, Path::new("x"), &[], &|path| std::fs::read(path))
+            .unwrap();
+    let scenario = &suite.points[0].scenario;
+    let mut capture = capture.map(Box::new);
+    let mut captures = |at: usize| if at == 0 { capture.take() } else { None };
+    let mut simulation = Simulation::new(scenario, seed, Detail::Full, &mut captures).unwrap();
+    assert!(simulation.run(&AtomicBool::new(false)));
+    simulation.finish_captures().unwrap();
+    simulation.outcome()
+}
+
+fn mbps(flow: &FlowOutcome) -> f64 {
+    flow.goodput.unwrap().bits() as f64 / 20e6
+}
+
+#[test]
+fn each_congestion_control_fills_a_link() {
+    for congestion in ["cubic", "newreno", "bbr"] {
+        let keys = format!("transport = {{ kind = \"quinn\", congestion = \"{congestion}\" }}");
+        let outcome = outcome(&text("queue = { kind = \"fifo\", limit = \"50ms\" }", &[&keys]));
+        let flow = &outcome.flows[0];
+        // All but headers, and slow start.
+        assert!(mbps(flow) > 18.0 && mbps(flow) < 19.2, "{congestion}: {}", mbps(flow));
+        assert!(flow.retransmits.unwrap() > 0, "{congestion}");
+    }
+}
+
+#[test]
+fn files_arrive_whole_and_their_connections_end() {
+    let file = "transport = \"quinn\"\nsource = { kind = \"file\", size = \"3MB\" }";
+    let loss = "loss = \"2%\"";
+    let outcome = outcome(&text(loss, &[file, &format!("{file}\nconnections = 10\nstart = \"1s\"")]));
+    for (flow, files) in outcome.flows.iter().zip([1, 10]) {
+        assert_eq!((flow.completions.len(), flow.goodput.unwrap().get()), (files, 3_000_000 * files as u64));
+    }
+}
+
+#[test]
+fn marks_reach_it() {
+    let codel = |ecn: bool, host: bool| {
+        let keys = format!("transport = {{ kind = \"quinn\", ecn = {host} }}");
+        let outcome = outcome(&text(
+            &format!("queue = {{ kind = \"codel\", limit = \"1000p\", ecn = {ecn} }}"),
+            &[&keys],
+        ));
+        (outcome.flows[0].marked, outcome.flows[0].retransmits.unwrap(), mbps(&outcome.flows[0]))
+    };
+    let (marked, lost, rate) = codel(true, true);
+    assert!(marked > 10 && lost == 0 && rate > 17.0, "{marked} {lost} {rate}");
+    for (ecn, host) in [(false, true), (true, false)] {
+        let (marked, lost, rate) = codel(ecn, host);
+        assert!(marked == 0 && lost > 10 && rate > 17.0, "{marked} {lost} {rate}");
+    }
+}
+
+#[test]
+fn streams_and_requests_carry_the_same_data() {
+    let file = "source = { kind = \"file\", size = \"2MB\" }";
+    let took = |keys: &str| {
+        let keys = format!("transport = {{ kind = \"quinn\", {keys} }}\n{file}");
+        let outcome = outcome(&text("", &[&keys]));
+        assert_eq!(outcome.flows[0].goodput.unwrap().get(), 2_000_000, "{keys}");
+        outcome.flows[0].completions[0].took.as_secs_f64()
+    };
+    let [one, many, asked, both] = [
+        took("streams = 1"),
+        took("streams = 100"),
+        took("request = \"300B\""),
+        took("streams = 10, request = \"20kB\""),
+    ];
+    assert!((many / one - 1.0).abs() < 0.05, "{one} {many}");
+    // The sink's handshake and its requests begin as the source's would; the data follow the requests.
+    assert!(asked > one - 0.001 && asked < one + 0.05, "{one} {asked}");
+    assert!(both > asked, "{asked} {both}");
+}
+
+#[test]
+fn players_and_writers_use_it() {
+    let flows = [
+        "transport = \"quinn\"\nsource = { kind = \"dash\" }",
+        "transport = \"quinn\"\nsource = { kind = \"cbr\", rate = \"2Mbit\", packet = \"1000B\" }",
+        "transport = { kind = \"quinn\", window = \"20kB\" }",
+    ];
+    let outcome = outcome(&text("queue = \"fq_codel\"", &flows));
+    let [player, writer, window] = &outcome.flows[..] else { panic!() };
+    assert!(player.media.as_ref().is_some(), "{player:?}");
+    assert!(mbps(player) > 2.0, "{}", mbps(player));
+    assert!((mbps(writer) / 2.0 - 1.0).abs() < 0.02, "{}", mbps(writer));
+    // 20 kB in a round trip of 40 ms and the backlog.
+    assert!(mbps(window) > 2.0 && mbps(window) <= 4.0, "{}", mbps(window));
+}
+
+/// A file that is shared with its writer.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_packets() {
+    let text = text("queue = \"fq_codel\"\nloss = \"0.5%\"", &["transport = \"quinn\"", "tcp = \"cubic\""]);
+    let capture = |seed| {
+        let file = Shared::default();
+        let outcome = run(&text, seed, Some(LinkCapture::new(Box::new(file.clone())).unwrap()));
+        let bytes = std::mem::take(&mut *file.0.lock().unwrap());
+        (format!("{outcome:?}"), bytes)
+    };
+    let first = capture(1);
+    assert!(first == capture(1));
+    assert!(first.1 != capture(2).1);
+}
