@@ -4,7 +4,7 @@
 //! ```
 //! use apportion::catalogue::{self, Section};
 //!
-//! let catalog = apportion::Catalog::default();
+//! let catalog = catalogue::standard();
 //! let disciplines = catalogue::list(&catalog).into_iter().find(|list| list.section == Section::Disciplines).unwrap();
 //! assert!(disciplines.entries.iter().any(|entry| entry.name == "fq_codel"));
 //! println!("{}", catalogue::explain(&catalog, "fq_codel")?);
@@ -29,7 +29,7 @@ pub enum Section {
     Disciplines,
     /// Values of `mark` and `exchange`.
     Markers,
-    /// Values of `tcp` and `quic`: TCP profiles and algorithms, and QUIC.
+    /// Values of `tcp`, `quic` and `transport`: TCP profiles and algorithms, QUIC, stacks from outside.
     Tcp,
     /// Values of `source`.
     Sources,
@@ -59,6 +59,20 @@ pub struct Name {
     pub summary: String,
 }
 
+/// The catalogue of scenarios that set none: the entries of this project, and with the feature `stacks` the
+/// transport stacks of other projects.
+///
+/// # Panics
+/// If two entries have one name: a bug that every test finds.
+#[must_use]
+pub fn standard() -> Catalog {
+    #[cfg_attr(not(feature = "stacks"), expect(unused_mut, reason = "nothing is registered"))]
+    let mut catalog = Catalog::default();
+    #[cfg(feature = "stacks")]
+    apportion_stacks::register(&mut catalog).expect("each name is used once");
+    catalog
+}
+
 /// Returns all names that scenarios with the queues of `catalog` can use.
 #[must_use]
 pub fn list(catalog: &Catalog) -> Vec<List> {
@@ -68,12 +82,10 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
     let described = |all: &[Variant]| all.iter().map(|one| name(one.name, one.doc)).collect();
     let list = |section, title, entries| List { section, title, entries };
     let marks = |entry: &&Entry| matches!(entry.role, Role::Marker | Role::Exchange);
-    vec![
-        list(
-            Section::Disciplines,
-            "Disciplines",
-            catalog.all().filter(|entry| !marks(entry)).map(entry).collect(),
-        ),
+    let others = |entry: &&Entry| !marks(entry) && entry.role != Role::Stack;
+    let stacks: Vec<_> = catalog.stacks().map(entry).collect();
+    let mut lists = vec![
+        list(Section::Disciplines, "Disciplines", catalog.all().filter(others).map(entry).collect()),
         list(Section::Markers, "Markers and exchanges", catalog.all().filter(marks).map(entry).collect()),
         list(
             Section::Tcp,
@@ -88,7 +100,11 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
         list(Section::Tcp, "QUIC", vec![name(QUIC, QUIC_SUMMARY)]),
         list(Section::Sources, "Sources", described(sources())),
         list(Section::Topologies, "Topologies", described(topologies())),
-    ]
+    ];
+    if !stacks.is_empty() {
+        lists.push(list(Section::Tcp, "Transport stacks", stacks));
+    }
+    lists
 }
 
 const fn role(role: Role) -> &'static str {
@@ -101,6 +117,7 @@ const fn role(role: Role) -> &'static str {
         Role::Class => "class",
         Role::Marker => "marker",
         Role::Exchange => "exchange",
+        Role::Stack => "transport stack",
     }
 }
 
@@ -155,6 +172,7 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
         Role::Class => "class",
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
+        Role::Stack => "transport = { kind",
     };
     let required = entry.params.iter().filter(|param| param.is_required());
     let required: String =

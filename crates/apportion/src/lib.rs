@@ -42,7 +42,7 @@
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
 //! | compare all disciplines in all situations | [`League`] |
-//! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
+//! | run a discipline, a congestion control or a transport stack of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
 //! | list and explain disciplines, TCP profiles, sources and topologies | [`catalogue`] |
 //! | see a run in the browser while it goes on | `Watch`, `Run::watch` |
 //! | run a command behind an emulated link | `shell` |
@@ -54,6 +54,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Watch`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
+//! | `stacks` | no | transport stacks of other projects in scenarios: `transport = "quinn"` |
 //! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
 
 #![forbid(unsafe_code)]

@@ -12,6 +12,7 @@ use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
 
 use crate::cache::Key;
+use crate::catalogue;
 use crate::sources::{BUILD, TARGET};
 
 /// The name in messages of a scenario without a file; files that it refers to are relative to the current
@@ -55,7 +56,7 @@ impl Scenario {
     /// Creates a scenario from a suite that was loaded from this file, with the disciplines of this project.
     pub(crate) fn of_suite(suite: Suite, origin: PathBuf) -> Self {
         let text = suite.canonical.clone();
-        Self::new(text, origin, Vec::new(), Catalog::default(), suite)
+        Self::new(text, origin, Vec::new(), catalogue::standard(), suite)
     }
 
     fn new(
@@ -237,7 +238,7 @@ enum Source {
 impl ScenarioBuilder {
     /// Creates a builder from a file, which [`load`](Self::load) reads.
     pub fn from_file(path: impl AsRef<Path>) -> Self {
-        let catalog = Catalog::default();
+        let catalog = catalogue::standard();
         Self { source: Source::File, origin: path.as_ref().to_owned(), settings: Vec::new(), catalog }
     }
 
@@ -257,7 +258,7 @@ impl ScenarioBuilder {
     /// Creates a builder from text. Messages call the scenario `scenario` unless it has a
     /// [name](Self::origin).
     pub fn from_text(text: impl Into<String>) -> Self {
-        let (origin, catalog) = (PathBuf::from(UNNAMED), Catalog::default());
+        let (origin, catalog) = (PathBuf::from(UNNAMED), catalogue::standard());
         Self { source: Source::Text(text.into()), origin, settings: Vec::new(), catalog }
     }
 
@@ -269,8 +270,8 @@ impl ScenarioBuilder {
         Ok(Self::from_text(toml::to_string(values).map_err(ScenarioError::Values)?))
     }
 
-    /// Sets the disciplines and congestion controls that the scenario can name. Default: those of this
-    /// project.
+    /// Sets the disciplines, congestion controls and transport stacks that the scenario can name. Default:
+    /// [`catalogue::standard`].
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
@@ -345,12 +346,13 @@ pub enum ScenarioError {
     Problems(Vec<Problem>),
 }
 
-/// Whether a queue is a registered discipline, or a congestion control is registered.
+/// Whether a queue is a registered discipline, or a congestion control or a transport is registered.
 fn has_own_code(scenario: &model::Scenario) -> bool {
     let is_own = |change: &Change| matches!(&change.to, Setting::LinkQueue(_, queue) if queue.is_custom());
     let has_own = |flow: &Flow| match &flow.transport {
         Transport::Tcp(params) => matches!(params.algorithm, Algorithm::Registered(_)),
         Transport::Quic(params) => matches!(params.algorithm, Algorithm::Registered(_)),
+        Transport::Stack(_) => true,
         Transport::Udp { .. } => false,
     };
     scenario.links.iter().any(|link| link.queue.is_custom())

@@ -41,7 +41,7 @@ mod watch;
 
 use std::ffi::OsString;
 
-use apportion::Catalog;
+use apportion::catalogue::standard;
 
 use crate::arguments::Command;
 #[cfg(target_os = "linux")]
@@ -100,12 +100,12 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         Command::League(arguments) => return league::league(&arguments),
         Command::Pairs(arguments) => return pairs::pairs(&arguments),
         Command::Import(arguments) => return import::import(&arguments),
-        Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
+        Command::List { what } => output::print(&catalogue::list(&standard(), what)?)?,
         Command::Explain { name } => {
-            output::print(&apportion::catalogue::explain(&Catalog::default(), &name)?)?;
+            output::print(&apportion::catalogue::explain(&standard(), &name)?)?;
         }
         Command::Schema => {
-            let schema = serde_json::to_string(&apportion::catalogue::schema(&Catalog::default()))?;
+            let schema = serde_json::to_string(&apportion::catalogue::schema(&standard()))?;
             output::print(&format!("{schema}\n"))?;
         }
         Command::Completions { shell } => {

@@ -10,6 +10,7 @@ use apportion_scenario::Estimate;
 use crate::builders::builders;
 use crate::cache::Cache;
 use crate::cancel::{Cancel, OnProgress, Progress};
+use crate::catalogue;
 use crate::results::Results;
 use crate::run::Run;
 use crate::scenario::Scenario;
@@ -106,7 +107,7 @@ impl<'a> League<'a> {
             disciplines: Vec::new(),
             situations: Vec::new(),
             own: Vec::new(),
-            catalog: Catalog::default(),
+            catalog: catalogue::standard(),
             seeds: SEEDS,
             phase_check: None,
             jobs: 0,
