@@ -20,6 +20,7 @@ mod heeded;
 mod hierarchy;
 mod isolate;
 mod isolate_peers;
+mod judges;
 mod laws;
 mod occupancy;
 mod reference;

@@ -1,0 +1,23 @@
+//! The tests of traffic-control modules of ns-3 (nsnam/ns-3-dev-git, commit 140646449a33), under
+//! `src/traffic-control/test` and `src/test/ns3tc`.
+//!
+//! A case is a registered test case or, where one contains numbered tests, each of these. Those that run in
+//! packets and in bytes are cases twice if ns-3 registers them twice, and else once, in both units.
+
+mod codel;
+mod flows;
+mod pie;
+mod plain;
+mod red;
+
+use super::Case;
+
+/// No parameter marks by sojourn time alone.
+const NO_CE_THRESHOLD: &str = "no discipline here has a CE threshold";
+
+pub fn cases() -> Vec<Case> {
+    [codel::cases(), flows::cases(), pie::cases(), red::cases(), plain::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
