@@ -64,6 +64,12 @@ impl Default for Dctcp {
 }
 
 impl Dctcp {
+    /// The estimate of the share of marked bytes, 0 to 1.
+    #[must_use]
+    pub const fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
     /// The window after a mark at `cwnd` segments (step 9). Whole segments are subtracted.
     fn leaves(&self, cwnd: f64) -> f64 {
         let whole = cwnd.floor();

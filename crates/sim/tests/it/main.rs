@@ -28,6 +28,7 @@ mod links;
 mod marks;
 mod matrix;
 mod media;
+mod ns3_validation;
 mod overflow;
 mod per_queue;
 mod pps;
