@@ -78,8 +78,8 @@ fn fq_pie_at_the_limit() {
     assert_eq!(bench.log.dropped[0].1, 2);
 }
 
-/// Packets of 120 bytes and turns of 90: a queue in debt passes its turn on, and an empty one passes through
-/// the list of old queues before it leaves the round.
+/// Packets of 120 bytes and turns of 90: a queue in debt gets a turn and passes it on, and empty queues leave
+/// the round.
 fn turns(table: &str) {
     let mut bench = Bench::new(table);
     let lists = |bench: &Bench| (bench.statistic("new_flows"), bench.statistic("old_flows"));
