@@ -170,8 +170,13 @@ impl Receiver {
                 _ => self.acknowledge_repeat((from, end_of_segment), out),
             }
         } else if from > self.rcv_nxt {
+            let is_held = self.early.iter().any(|&(start, to)| start <= from && end_of_segment <= to);
             self.hold(from, end_of_segment);
-            self.acknowledge(out);
+            if is_held {
+                self.acknowledge_repeat((from, end_of_segment), out);
+            } else {
+                self.acknowledge(out);
+            }
         } else {
             self.take(now, end_of_segment, out);
         }
@@ -347,10 +352,14 @@ impl Receiver {
         let before = self.rcv_nxt;
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
+        let mut again: Option<(u64, u64)> = None;
         if gap {
             // In most cases one range, which ends beyond `to`: others would have to lie within the segment.
             while let Some(at) = self.first_reached(to) {
-                let (_, end) = self.early.remove(at);
+                let (start, end) = self.early.remove(at);
+                if start < to && again.is_none_or(|(first, _)| start < first) {
+                    again = Some((start, end.min(to)));
+                }
                 self.rcv_nxt = self.rcv_nxt.max(end);
             }
         }
@@ -363,7 +372,11 @@ impl Receiver {
             Some(delayed) if !(jumped || finished || gap && self.params.ack_gap_fill) => {
                 self.delay(now, delayed, out);
             }
-            _ => self.acknowledge(out),
+            _ => match again {
+                // RFC 2883 section 4.1: the first bytes that arrived twice.
+                Some(again) => self.acknowledge_repeat(again, out),
+                None => self.acknowledge(out),
+            },
         }
     }
 
