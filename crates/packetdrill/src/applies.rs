@@ -42,12 +42,15 @@ const FOREIGN: &[(&str, &str)] = &[
 pub fn first_foreign(events: &[Event]) -> Option<(usize, Reason)> {
     let mut settings = Settings::default();
     let mut started = false;
+    // Whether the last SYN of the peer has an answer.
+    let mut granted = false;
     events.iter().enumerate().find_map(|(at, event)| {
         let reason = match &event.what {
             What::Shell(commands) => {
                 let before = settings.clone();
                 let applied = settings.apply(commands);
-                let changes = started && settings != before;
+                // The byte counters are not compared.
+                let changes = started && Settings { counters: before.counters, ..settings.clone() } != before;
                 applied.err().or_else(|| {
                     changes.then(|| Reason::new("settings that change during a connection", commands))
                 })
@@ -57,7 +60,17 @@ pub fn first_foreign(events: &[Event]) -> Option<(usize, Reason)> {
             What::Call(call) => of_call(event.at, call),
             What::Inject(packet) | What::Expect(packet) => {
                 started = true;
-                of_packet(packet).or_else(|| of_window(packet, matches!(event.what, What::Expect(_))))
+                let is_expected = matches!(event.what, What::Expect(_));
+                if packet.flags.rst && !is_expected && at + 1 == events.len() {
+                    // Nothing is asked after it.
+                    return None;
+                }
+                let repeats = is_expected && packet.flags.syn && packet.flags.ack && granted;
+                granted = packet.flags.syn && is_expected || granted && !packet.flags.syn;
+                if repeats {
+                    return Some((at, Reason::new("retransmissions of a SYN/ACK", &packet.to_string())));
+                }
+                of_packet(packet).or_else(|| of_window(packet, is_expected))
             }
         };
         reason.map(|reason| (at, reason))
@@ -76,6 +89,9 @@ fn of_call(at: When, call: &Call) -> Option<Reason> {
         "bind" | "listen" | "accept" | "close" | "fcntl" => !is_error,
         "connect" => true,
         "setsockopt" => INERT_OPTIONS.contains(&option()) && !is_error,
+        "ioctl" => {
+            call.args.get(1).is_some_and(|request| request == "SIOCINQ") && call.bracketed(2).is_some()
+        }
         "getsockopt" => option() == "SO_ERROR" && !is_error,
         "shutdown" => !is_error,
         "write" | "send" | "sendto" => {

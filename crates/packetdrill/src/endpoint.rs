@@ -10,9 +10,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use apportion_core::Ecn;
-use apportion_core::congestion::Phase;
+use apportion_core::congestion::{Pacing, Phase};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::TcpParams;
+use apportion_sim::tcp::accurate;
 use apportion_sim::tcp::segment::{Extra, Flags, SackBlocks, Segment, SegmentSink};
 use apportion_sim::tcp::{Receiver, Sender};
 
@@ -90,6 +91,10 @@ pub struct Endpoint {
     sender: Sender,
     receiver: Receiver,
     agreed: Agreed,
+    /// Whether this end asks for Accurate ECN.
+    asks_accurate: bool,
+    /// Whether segments are paced.
+    paces: bool,
     state: State,
     /// The next sequence number.
     snd_nxt: u32,
@@ -109,12 +114,16 @@ impl Endpoint {
     /// An end with these parameters.
     #[must_use]
     pub fn new(params: TcpParams, probes: bool, agreed: Agreed) -> Self {
+        let paces = params.pacing || params.algorithm.entry().pacing == Pacing::AtRate;
+        let asks_accurate = params.algorithm.is_l4s();
         let params = Arc::new(params);
         let sender = Sender::new(Arc::clone(&params), 0);
         Self {
             sender: if probes { sender } else { sender.without_probes() },
             receiver: Receiver::new(params, 0),
             agreed,
+            asks_accurate,
+            paces,
             state: State::Closed,
             snd_nxt: 0,
             granted: Flags::NONE,
@@ -132,7 +141,17 @@ impl Endpoint {
     /// Opens the connection.
     pub fn connect(&mut self, now: Time) {
         self.state = State::SynSent;
-        self.drive(now, |sender, out| sender.start(now, out));
+        let mut out = Collected::default();
+        self.start(now, &mut out);
+        self.push_all(now, out);
+    }
+
+    fn start(&mut self, now: Time, out: &mut Collected) {
+        self.sender.start(now, out);
+        if !self.paces {
+            // Prague, which stands for other controls, always paces.
+            self.sender.stop_pacing();
+        }
     }
 
     /// Writes `bytes`.
@@ -150,6 +169,12 @@ impl Endpoint {
         let bytes = self.unread().min(most);
         self.read += bytes;
         bytes
+    }
+
+    /// Whether both ends agreed on Accurate ECN.
+    #[must_use]
+    pub fn is_accurate(&self) -> bool {
+        self.receiver.ace().is_some()
     }
 
     /// The next sequence number of this end.
@@ -202,7 +227,7 @@ impl Endpoint {
                 self.state = State::SynReceived;
                 self.answer_syn(now, &segment, ecn);
                 // The SYN of the sender stands for the SYN/ACK, which has left.
-                self.sender.start(now, &mut Collected::default());
+                self.start(now, &mut Collected::default());
                 self.snd_nxt = 1;
             }
             State::SynReceived if packet.flags.syn => self.answer_syn(now, &segment, ecn),
@@ -215,16 +240,19 @@ impl Endpoint {
             }
             State::SynSent if packet.flags.syn && packet.flags.ack => {
                 self.state = State::Open;
-                let syn = Segment { flags: Flags::SYN, extra: self.scale(), ..segment };
+                let is_accurate = accurate::Feedback::granted(segment.flags) == accurate::Feedback::Accurate;
+                let asked = if is_accurate && self.asks_accurate { accurate::OFFER } else { Flags::NONE };
+                let syn = Segment { flags: Flags::SYN | asked, extra: self.scale(), ..segment };
                 self.receiver.on_segment(now, &syn, ecn, &mut Collected::default());
                 let sent = self.queue.len();
                 self.note_timestamp(&segment);
                 let answer = Segment { extra: self.scale(), timestamp: echo, ..segment };
                 self.drive(now, |sender, out| sender.on_segment(now, &answer, out));
                 if self.queue.len() == sent {
-                    self.acknowledge(now);
+                    self.acknowledge(now, ecn);
                 }
             }
+            State::Open if packet.flags.syn && packet.flags.ack => self.acknowledge(now, ecn),
             State::Open if !packet.flags.syn => self.take(now, &segment, echo, ecn),
             _ => {}
         }
@@ -250,6 +278,9 @@ impl Endpoint {
         let mut acks = Collected::default();
         if segment.payload > 0 || segment.flags.has(Flags::FIN) {
             self.receiver.on_segment(now, segment, ecn, &mut acks);
+        } else if ecn == Ecn::Ce && self.is_accurate() {
+            // RFC 9768 section 3.2.2.3: pure ACKs are counted too.
+            self.receiver.on_segment(now, segment, ecn, &mut Collected::default());
         }
         let sent = self.queue.len();
         // A sender reads what is echoed.
@@ -272,9 +303,13 @@ impl Endpoint {
         }
     }
 
-    /// Sends a pure ACK.
-    fn acknowledge(&mut self, now: Time) {
-        self.push(now, Segment { flags: Flags::ACK, window: u16::MAX, ..Segment::default() }, Ecn::NotEct);
+    /// Acknowledges a SYN/ACK, which arrived with `ecn` in its IP header (RFC 9768 section 3.2.2.1).
+    fn acknowledge(&mut self, now: Time, ecn: Ecn) {
+        let ack = Segment { flags: Flags::ACK, window: u16::MAX, ..Segment::default() };
+        self.push(now, ack, Ecn::NotEct);
+        if let Some(sent) = self.queue.back_mut().filter(|_| self.receiver.ace().is_some()) {
+            sent.flags.ace = accurate::grant(ecn).ace();
+        }
     }
 
     fn push_all(&mut self, now: Time, segments: Collected) {
@@ -298,6 +333,9 @@ impl Endpoint {
             // A SYN/ACK that is sent again grants what the first did.
             flags.ace = if flags.ack { self.granted.ace() } else { flags.ace };
             ack = ack.filter(|_| flags.ack);
+        }
+        if let Some(ace) = self.receiver.ace().filter(|_| !flags.syn) {
+            flags.ace = ace.ace();
         }
         let len = u32::from(segment.payload);
         let end = seq.wrapping_add(len + u32::from(flags.fin) + u32::from(flags.syn));
@@ -406,6 +444,8 @@ impl Endpoint {
             ("sacked", f64::from(info.sacked)),
             ("lost", f64::from(info.lost)),
             ("retrans", f64::from(info.retransmitted)),
+            ("reordering", f64::from(info.reordering)),
+            ("delivered_ce", f64::from(info.marked)),
             ("rtt", micros(self.sender.srtt())),
             ("min_rtt", micros(info.min_rtt)),
             ("rto", micros(Some(self.sender.rto()))),

@@ -22,6 +22,8 @@
 //! - Time is exact: an event of a script happens at its time, and not later. The tolerances of the script hold for what
 //!   the simulator sends.
 //! - PSH, URG, `nop` and the order of options are not compared, nor is the window of segments after the SYN.
+//! - The simulator has Accurate ECN with Prague alone, which stands for other controls then, without pacing. Byte counters
+//!   are not compared, but their room is left; ECT(1) stands for ECT(0), and the ECN field of pure ACKs is not compared.
 //! - Assertions are evaluated at once rather than after the end, which gives the same values.
 //! - A script that needs what the simulator does not have is not applicable, or is checked up to the line that does.
 

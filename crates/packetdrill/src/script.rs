@@ -210,4 +210,10 @@ impl Call {
     pub fn number(&self, at: usize) -> Option<u64> {
         self.args.get(at)?.parse().ok()
     }
+
+    /// An argument `[N]` as a number.
+    #[must_use]
+    pub fn bracketed(&self, at: usize) -> Option<u64> {
+        self.args.get(at)?.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+    }
 }

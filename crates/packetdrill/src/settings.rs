@@ -14,7 +14,7 @@ pub struct Settings {
     pub algorithm: String,
     /// `tcp_ecn`.
     pub ecn: u32,
-    /// `tcp_ecn_option`: whether byte counters of Accurate ECN may be sent.
+    /// `tcp_ecn_option`: whether segments leave room for byte counters of Accurate ECN, which are not compared.
     pub counters: bool,
     /// `tcp_slow_start_after_idle`.
     pub restarts: bool,
@@ -49,8 +49,8 @@ impl Default for Settings {
     }
 }
 
-/// Settings without an effect on the model: buffers, the sizes of bursts, which are joined, and retries; and those that
-/// only Fast Open has.
+/// Settings without an effect on the model: buffers, the sizes of bursts, which are joined, and retries; and what only Fast
+/// Open has.
 const IGNORED: &[&str] = &[
     "tcp_min_tso_segs",
     "tcp_tso_win_divisor",
@@ -66,6 +66,8 @@ const IGNORED: &[&str] = &[
     "tcp_notsent_lowat",
     "tcp_frto",
     "tcp_dsack",
+    "tcp_ecn_fallback",
+    "tcp_ecn_option_beacon",
     "tcp_fack",
     "tcp_no_metrics_save",
     "tcp_autocorking",
@@ -145,6 +147,12 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether this end asks for Accurate ECN, or grants it.
+    #[must_use]
+    pub fn has_accurate_ecn(&self, active: bool) -> bool {
+        self.ecn == 3 || !active && (self.ecn == 4 || self.ecn == 5)
+    }
+
     /// The parameters of a connection with segments of `mss` bytes, which this end opens or its peer.
     ///
     /// # Errors
@@ -154,12 +162,13 @@ impl Settings {
             return Err(Reason::new("a setting of the host", "profile linux"));
         };
         let algorithm = match self.algorithm.as_str() {
-            "reno" => "newreno",
             // The simulator has Accurate ECN with Prague.
-            _ if self.ecn > 2 => "prague",
+            _ if self.has_accurate_ecn(active) => "prague",
+            "reno" => "newreno",
             name => name,
         };
-        let ecn = self.ecn == 1 || self.ecn == 2 && !active || self.ecn > 2;
+        // 2 grants it only, and 4 grants Accurate ECN and asks for classic ECN.
+        let ecn = self.ecn == 1 || self.ecn == if active { 4 } else { 2 };
         let idle = if self.restarts { "decay" } else { "keep" };
         let values = [
             ("algorithm", algorithm),

@@ -44,6 +44,7 @@ fn each_field_of_a_script_is_compared() {
         ("repair", "TCP_CA_Disorder", "TCP_CA_Open"),
         ("repair", "tcpi_lost == 1", "tcpi_lost == 2"),
         ("both-ways", "= 300", "= 299"),
+        ("both-ways", "[300]", "[0]"),
         ("both-ways", "F. 501:501(0) ack 302", ". 501:501(0) ack 302"),
         ("both-ways", "P. 1:501(500) ack 301", "P. 1:501(500) ack 1"),
         ("probe", "+.2~+.21", "+.3~+.31"),
@@ -55,6 +56,13 @@ fn each_field_of_a_script_is_compared() {
         ("marks", "tcp_ecn=2", "tcp_ecn=0"),
         ("late", "sack 4001:5001 2001:3001", "sack 2001:3001 4001:5001"),
         ("late", "ack 3001 <nop,nop,sack 4001:5001>", "ack 3001"),
+        ("late", "ack 6001 <nop,nop,sack 4001:5001>", "ack 6001"),
+        ("accurate", "> SA. 0", "> SW. 0"),
+        ("accurate", "> .6 1:1", "> .5 1:1"),
+        ("accurate", "[ect0] P.6", "[noecn] P.6"),
+        ("accurate", "delivered_ce == 2", "delivered_ce == 1"),
+        ("accurate", "tcp_ecn=3", "tcp_ecn=1"),
+        ("reordered", "reordering == 5", "reordering == 3"),
     ] {
         let text = script(name);
         let changed = text.replace(from, to);

@@ -125,6 +125,12 @@ impl Receiver {
         self.fin < self.rcv_nxt
     }
 
+    /// The field ACE of segments to the sender, if both ends agreed on Accurate ECN.
+    #[must_use]
+    pub fn ace(&self) -> Option<Flags> {
+        self.accurate.then(|| self.marks.field())
+    }
+
     /// The time at which [`on_timer`](Self::on_timer) must be called.
     #[must_use]
     #[inline]

@@ -3,6 +3,7 @@
 use apportion_core::congestion::Phase;
 use apportion_core::units::Span;
 
+use crate::tcp::accurate::Marks;
 use crate::tcp::sender::Sender;
 
 /// Counts of outstanding segments, and the state of the congestion control.
@@ -18,6 +19,10 @@ pub struct Info {
     pub lost: u32,
     /// Segments sent again that are neither reported to have arrived nor presumed lost again.
     pub retransmitted: u32,
+    /// The largest number of segments by which one arrived late, from the number of duplicate ACKs that indicates a loss on.
+    pub reordering: u32,
+    /// Marked segments by the peer's count, with Accurate ECN.
+    pub marked: u32,
     /// The minimum round-trip time so far.
     pub min_rtt: Option<Span>,
 }
@@ -37,6 +42,9 @@ impl Sender {
             sacked,
             lost: record.lost().count() as u32 + retransmitted.saturating_sub(probes),
             retransmitted,
+            reordering: (record.reordering().div_ceil(self.params.segment.get()) as u32)
+                .max(self.params.dupack_threshold),
+            marked: self.rack.marks.since(Marks::NONE),
             min_rtt: record.min_rtt(),
         }
     }

@@ -133,6 +133,12 @@ impl Sender {
         }
     }
 
+    /// Sends without pacing, as a host whose control needs a queue that paces and has none. To be called after
+    /// [`start`](Self::start).
+    pub fn stop_pacing(&mut self) {
+        self.rack.pacer = None;
+    }
+
     /// The pacing rate; none before a round-trip time is known.
     fn pacing_rate(&mut self) -> Option<Rate> {
         let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);

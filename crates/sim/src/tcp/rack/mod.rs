@@ -157,7 +157,7 @@ impl Sender {
         let reports = !segment.sack.is_empty();
         let duplicate = reports && self.note_reports(now, ack, segment, &mut delivery);
         if advanced {
-            self.rack.record.acknowledge(now, ack, &mut delivery);
+            self.rack.record.acknowledge(now, self.snd_una, ack, &mut delivery);
         }
         self.take_sample(now, advanced, segment, &delivery);
         let marked = self.reads_marks(now, ack, segment, delivery.segments);

@@ -90,7 +90,8 @@ pub struct Record {
     min_rtt: Option<Span>,
     /// RACK.fack: the highest offset delivered.
     fack: u64,
-    reordering_seen: bool,
+    /// RACK.reordering_seen: the largest distance in bytes by which a segment arrived late; 0 if none did.
+    reordering: u64,
 }
 
 impl Record {
@@ -105,7 +106,7 @@ impl Record {
         rtt: Span::ZERO,
         min_rtt: None,
         fack: 0,
-        reordering_seen: false,
+        reordering: 0,
     };
 
     /// Segments in flight: sent, not delivered and not lost.
@@ -149,6 +150,12 @@ impl Record {
     #[must_use]
     pub fn prior(&self) -> Prior {
         Prior { in_flight: self.in_flight(), latest: self.latest }
+    }
+
+    /// The largest distance in bytes by which a segment arrived late, or 0.
+    #[must_use]
+    pub const fn reordering(&self) -> u64 {
+        self.reordering
     }
 
     /// The minimum round-trip time so far.
@@ -203,6 +210,7 @@ impl Record {
         if start < from {
             at += 1;
         }
+        let mut start = start.max(from);
         while let Some(&segment) = self.sent.get(at).filter(|segment| segment.end <= to) {
             if !segment.sacked {
                 self.sent[at].sacked = true;
@@ -210,17 +218,21 @@ impl Record {
                 if !segment.again {
                     delivery.first_sacked.get_or_insert(segment.at);
                 }
-                self.deliver(now, segment, delivery);
+                self.deliver(now, start, segment, delivery);
             }
+            start = segment.end;
             at += 1;
         }
     }
 
-    /// Notes that everything below `ack` has arrived.
-    pub fn acknowledge(&mut self, now: Time, ack: u64, delivery: &mut Delivery) {
+    /// Notes that everything from `una` to `ack` has arrived.
+    pub fn acknowledge(&mut self, now: Time, una: u64, ack: u64, delivery: &mut Delivery) {
+        let mut start = una;
         while let Some(&segment) = self.sent.front().filter(|segment| segment.end <= ack) {
             self.sent.pop_front();
             delivery.cumulative += 1;
+            let from = start;
+            start = segment.end;
             if segment.sacked {
                 self.sacked -= 1;
                 continue;
@@ -230,18 +242,20 @@ impl Record {
                 delivery.last_sent = Some(segment.at);
             }
             delivery.resent |= segment.again;
-            self.deliver(now, segment, delivery);
+            self.deliver(now, from, segment, delivery);
         }
     }
 
-    /// RFC 8985 section 6.2 steps 1 to 3, for one arriving segment.
-    fn deliver(&mut self, now: Time, segment: Sent, delivery: &mut Delivery) {
+    /// RFC 8985 section 6.2 steps 1 to 3, for one arriving segment that begins at `start`.
+    fn deliver(&mut self, now: Time, start: u64, segment: Sent, delivery: &mut Delivery) {
         delivery.segments += 1;
         if segment.lost {
             self.lost.remove(&segment.end);
         }
         // Step 3: it arrived later than one above it, and its retransmission is not the cause.
-        self.reordering_seen |= segment.end < self.fack && !segment.again;
+        if segment.end < self.fack && !segment.again {
+            self.reordering = self.reordering.max(self.fack - start);
+        }
         self.fack = self.fack.max(segment.end);
         let rtt = now.since(segment.at);
         // Step 2: too early for the retransmission, so the ACK is for an earlier transmission.
@@ -325,7 +339,7 @@ impl Record {
     /// RFC 8985 section 6.2 step 4: the tolerated delay of a segment, within recovery or outside.
     #[must_use]
     pub fn reordering_window(&self, recovers: bool, dupack_threshold: u32, srtt: Span) -> Span {
-        if !self.reordering_seen && (recovers || self.sacked >= dupack_threshold) {
+        if self.reordering == 0 && (recovers || self.sacked >= dupack_threshold) {
             return Span::ZERO;
         }
         self.min_rtt.unwrap_or(srtt).div(4).min(srtt)
