@@ -611,7 +611,7 @@ impl Sender {
     }
 
     /// The offset behind the last one that will be sent.
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.data_end + u64::from(self.closed && self.params.fin)
     }
 }

@@ -163,7 +163,7 @@ impl Sender {
 
     /// Notes that the quota is used up, and the window is not.
     pub(super) fn wait_to_pace(&mut self) {
-        let more = self.rack.record.has_lost() || self.snd_nxt < self.data_end();
+        let more = self.rack.record.has_lost() || self.snd_nxt < self.end();
         if let Some(pacer) = self.rack.pacer.as_deref_mut().filter(|_| more) {
             pacer.wait();
         }
