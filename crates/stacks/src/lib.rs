@@ -5,7 +5,8 @@
 //! | module | stack |
 //! |---|---|
 //! | [`quinn`] | quinn, QUIC in Rust: the published crate `quinn-proto` |
-//! | `null_session` | a handshake without cryptography for it |
+//! | [`smoltcp`] | smoltcp, TCP of embedded systems in Rust |
+//! | `null_session` | a handshake without cryptography for quinn |
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -15,11 +16,13 @@ use apportion_core::system::catalog::RegisterError;
 
 mod null_session;
 pub mod quinn;
+pub mod smoltcp;
 
 /// Registers every stack of this crate.
 ///
 /// # Errors
 /// When a name is taken.
 pub fn register(catalog: &mut Catalog) -> Result<(), RegisterError> {
-    catalog.register_stack(&quinn::ENTRY, quinn::Quinn::from_args)
+    catalog.register_stack(&quinn::ENTRY, quinn::Quinn::from_args)?;
+    catalog.register_stack(&smoltcp::ENTRY, smoltcp::Smoltcp::from_args)
 }

@@ -1,55 +1,6 @@
 //! quinn in simulated time: it fills links, reacts to marks and losses, and repeats byte by byte.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-use std::io::Write;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
-
-use apportion_core::system::Catalog;
-use apportion_runtime::outcome::{FlowOutcome, Outcome};
-use apportion_sim::capture::LinkCapture;
-use apportion_sim::{Detail, Simulation};
-
-fn catalog() -> Catalog {
-    let mut catalog = Catalog::default();
-    apportion_stacks::register(&mut catalog).unwrap();
-    catalog
-}
-
-/// Flows over a link of 20 Mb/s and 40 ms, with these keys of the link, for 20 s.
-fn text(link: &str, flows: &[&str]) -> String {
-    let flows: String = flows
-        .iter()
-        .enumerate()
-        .map(|(at, keys)| format!("[flow.f{at}]\nfrom = \"a\"\nto = \"b\"\n{keys}\n"))
-        .collect();
-    format!(
-        "seed = 7\nstop = \"20s\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nwatch = true\nrate = \"20Mbit\"\ndelay = \"20ms\"\n{link}\n{flows}"
-    )
-}
-
-fn outcome(text: &str) -> Outcome {
-    run(text, 7, None)
-}
-
-fn run(text: &str, seed: u64, capture: Option<LinkCapture>) -> Outcome {
-    let suite =
-        apportion_scenario::load_with(&catalog(), text, Path::new("x"), &[], &|path| std::fs::read(path))
-            .unwrap();
-    let scenario = &suite.points[0].scenario;
-    let mut capture = capture.map(Box::new);
-    let mut captures = |at: usize| if at == 0 { capture.take() } else { None };
-    let mut simulation = Simulation::new(scenario, seed, Detail::Full, &mut captures).unwrap();
-    assert!(simulation.run(&AtomicBool::new(false)));
-    simulation.finish_captures().unwrap();
-    simulation.outcome()
-}
-
-fn mbps(flow: &FlowOutcome) -> f64 {
-    flow.goodput.unwrap().bits() as f64 / 20e6
-}
+use crate::common::{captured, mbps, outcome, text};
 
 #[test]
 fn each_congestion_control_fills_a_link() {
@@ -128,30 +79,10 @@ fn players_and_writers_use_it() {
     assert!(mbps(window) > 2.0 && mbps(window) <= 4.0, "{}", mbps(window));
 }
 
-/// A file that is shared with its writer.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn a_seed_gives_the_same_packets() {
     let text = text("queue = \"fq_codel\"\nloss = \"0.5%\"", &["transport = \"quinn\"", "tcp = \"cubic\""]);
-    let capture = |seed| {
-        let file = Shared::default();
-        let outcome = run(&text, seed, Some(LinkCapture::new(Box::new(file.clone())).unwrap()));
-        let bytes = std::mem::take(&mut *file.0.lock().unwrap());
-        (format!("{outcome:?}"), bytes)
-    };
-    let first = capture(1);
-    assert!(first == capture(1));
-    assert!(first.1 != capture(2).1);
+    let first = captured(&text, 1);
+    assert!(first == captured(&text, 1));
+    assert!(first.1 != captured(&text, 2).1);
 }

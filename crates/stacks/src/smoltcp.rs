@@ -1,0 +1,277 @@
+//! smoltcp, TCP/IP for embedded systems in Rust: the crate `smoltcp` 0.12.0, unmodified.
+//!
+//! Each end is an interface of IPv4 packets with one TCP socket. It is an example of a weak stack: the sender
+//! ignores SACK, the receiver keeps 4 gaps, nothing is paced, and there is no ECN. The retransmission timeout
+//! is at least one second.
+//!
+//! The stack counts neither losses nor timeouts and does not show its window: these columns are 0. Its clock
+//! has microseconds.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::param::{Entry, EntryArgs, Param, ParamError, Role, Traits};
+use apportion_core::stack::{Command, Datagram, Endpoint, Ends, Progress, Sizes, Stack};
+use apportion_core::units::{Bytes, Time};
+use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
+use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+
+/// The description of the stack.
+pub static ENTRY: Entry = Entry {
+    name: "smoltcp",
+    role: Role::Stack,
+    summary: "smoltcp, TCP of embedded systems in Rust, unmodified: without SACK at the sender, pacing and ECN.",
+    reference: "smoltcp 0.12.0, https://github.com/smoltcp-rs/smoltcp",
+    cost: "some 1 µs per packet, two buffers per connection and end",
+    params: SmoltcpParams::PARAMS,
+    traits: Traits::NONE,
+};
+
+apportion_core::params! {
+    /// The parameters of smoltcp that scenarios can set.
+    pub struct SmoltcpParams {
+        /// The congestion control, as smoltcp has it.
+        congestion: &'static str = Param::of("cubic", "smoltcp's default").one_of(&["cubic", "reno", "none"]),
+        /// Size of the receive buffer, and of the send buffer.
+        buffer: Bytes = Param::of("65535B", "chosen: the largest window without scaling"),
+    }
+    check: |params: &Self, _| match params.buffer.get() {
+        MIN_BUFFER..=MAX_BUFFER => Ok(()),
+        _ => Err(ParamError::new("buffer", "a buffer has between 1460 B and 1 GB")),
+    }
+}
+
+const MIN_BUFFER: u64 = 1_460;
+/// smoltcp's own limit: a window scaled by 14.
+const MAX_BUFFER: u64 = 1_000_000_000;
+const MTU: u16 = 1_500;
+/// Headers of IPv4 and TCP without options.
+const HEADERS: u16 = 40;
+const PORT: u16 = 50_000;
+
+/// smoltcp with its parameters.
+#[derive(Debug)]
+pub struct Smoltcp(SmoltcpParams);
+
+impl Smoltcp {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// When smoltcp cannot run with them.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        SmoltcpParams::from_args(args).map(Self)
+    }
+
+    fn end(&self, seed: u64, is_source: bool) -> End {
+        let mut device = Wire::default();
+        let mut config = Config::new(HardwareAddress::Ip);
+        config.random_seed = seed;
+        let mut interface = Interface::new(config, &mut device, Instant::ZERO);
+        // An interface has room for two addresses by default.
+        interface.update_ip_addrs(|addresses| addresses.extend([IpCidr::new(address(is_source), 24)]));
+        let buffer = || SocketBuffer::new(vec![0; self.0.buffer.get() as usize]);
+        let mut socket = Socket::new(buffer(), buffer());
+        socket.set_congestion_control(match self.0.congestion {
+            "reno" => CongestionControl::Reno,
+            "none" => CongestionControl::None,
+            _ => CongestionControl::Cubic,
+        });
+        let mut sockets = SocketSet::new(Vec::new());
+        let socket = sockets.add(socket);
+        End { is_source, device, interface, sockets, socket, left: 0, is_closed: false, delivered: 0 }
+    }
+}
+
+impl Stack for Smoltcp {
+    fn sizes(&self) -> Sizes {
+        let [packet, payload, ack] = [MTU, MTU - HEADERS, HEADERS].map(|size| Bytes::new(size.into()));
+        Sizes { packet, payload, ack }
+    }
+    fn protocol(&self) -> Protocol {
+        Protocol::Tcp
+    }
+    fn offers_ecn(&self) -> bool {
+        false
+    }
+    fn connect(&self, ends: &Ends) -> [Box<dyn Endpoint>; 2] {
+        [Box::new(self.end(ends.seeds[0], true)), Box::new(self.end(ends.seeds[1], false))]
+    }
+}
+
+fn address(is_source: bool) -> IpAddress {
+    IpAddress::v4(10, 0, 0, if is_source { 1 } else { 2 })
+}
+
+fn instant(now: Time) -> Instant {
+    Instant::from_micros((now.as_nanos() / 1_000) as i64)
+}
+
+/// One end of a connection.
+struct End {
+    is_source: bool,
+    device: Wire,
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    socket: SocketHandle,
+    /// Bytes that are supplied and not written.
+    left: u64,
+    is_closed: bool,
+    delivered: u64,
+}
+
+impl End {
+    fn tcp(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.socket)
+    }
+
+    /// Lets the stack and the application act until neither has anything to do.
+    fn settle(&mut self, now: Time) {
+        let mut has_moved = true;
+        while has_moved {
+            let polled = self.interface.poll(instant(now), &mut self.device, &mut self.sockets);
+            has_moved = polled != PollResult::None;
+            has_moved |= if self.is_source { self.write() } else { self.read() };
+        }
+    }
+
+    /// Writes what the send buffer takes; after the last byte, ends the connection. Returns whether anything
+    /// was written.
+    fn write(&mut self) -> bool {
+        let (left, is_closed) = (self.left, self.is_closed);
+        let socket = self.tcp();
+        if !socket.may_send() {
+            return false;
+        }
+        let room = |room: &mut [u8]| {
+            let part = left.min(room.len() as u64);
+            (part as usize, part)
+        };
+        let written = socket.send(room).unwrap_or(0);
+        if is_closed && left == written {
+            socket.close();
+        }
+        self.left -= if left == u64::MAX { 0 } else { written };
+        written > 0
+    }
+
+    fn read(&mut self) -> bool {
+        let socket = self.tcp();
+        let read = socket.recv(|data| (data.len(), data.len() as u64)).unwrap_or(0);
+        if socket.state() == State::CloseWait {
+            socket.close();
+        }
+        self.delivered += read;
+        read > 0
+    }
+}
+
+impl Endpoint for End {
+    fn command(&mut self, now: Time, command: Command) {
+        match command {
+            Command::Start if self.is_source => {
+                let context = self.interface.context();
+                let socket = self.sockets.get_mut::<Socket<'_>>(self.socket);
+                // A socket without a connection connects to any port.
+                let _ = socket.connect(context, (address(false), PORT), PORT);
+            }
+            Command::Start => {
+                let _ = self.tcp().listen(PORT);
+            }
+            Command::Supply(bytes) => self.left = self.left.saturating_add(bytes),
+            Command::SupplyUnlimited => self.left = u64::MAX,
+            Command::Close => {
+                self.is_closed = true;
+                if self.left == u64::MAX {
+                    self.left = 0;
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    fn receive(&mut self, now: Time, _: Ecn, payload: Vec<u8>) {
+        self.device.arrived.push_back(payload);
+        self.settle(now);
+    }
+
+    fn transmit(&mut self, _: Time, payload: &mut Vec<u8>) -> Option<Datagram> {
+        *payload = self.device.sent.pop_front()?;
+        Some(Datagram { size: payload.len() as u16, ecn: Ecn::NotEct })
+    }
+
+    fn next_timer(&mut self) -> Option<Time> {
+        // Zero stands for the present time, which the host makes of it.
+        let at = self.interface.poll_at(Instant::ZERO, &self.sockets)?;
+        Some(Time::from_nanos(at.total_micros().max(0) as u64 * 1_000))
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.settle(now);
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { delivered: self.delivered, ..Progress::default() }
+    }
+
+    fn is_done(&self) -> bool {
+        let state = self.sockets.get::<Socket<'_>>(self.socket).state();
+        self.is_closed && matches!(state, State::FinWait2 | State::TimeWait | State::Closed)
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("End")
+            .field("left", &self.left)
+            .field("delivered", &self.delivered)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A device of two queues.
+#[derive(Default)]
+struct Wire {
+    arrived: VecDeque<Vec<u8>>,
+    sent: VecDeque<Vec<u8>>,
+}
+
+struct Arrived(Vec<u8>);
+
+impl RxToken for Arrived {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(&self.0)
+    }
+}
+
+struct Sent<'a>(&'a mut VecDeque<Vec<u8>>);
+
+impl TxToken for Sent<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
+        let mut packet = vec![0; length];
+        let result = write(&mut packet);
+        self.0.push_back(packet);
+        result
+    }
+}
+
+impl Device for Wire {
+    type RxToken<'a> = Arrived;
+    type TxToken<'a> = Sent<'a>;
+
+    fn receive(&mut self, _: Instant) -> Option<(Arrived, Sent<'_>)> {
+        Some((Arrived(self.arrived.pop_front()?), Sent(&mut self.sent)))
+    }
+    fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
+        Some(Sent(&mut self.sent))
+    }
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = MTU.into();
+        capabilities
+    }
+}
