@@ -128,8 +128,8 @@ impl<'a> League<'a> {
         self
     }
 
-    /// Sets the situations: names of [situations](situations()), or paths of scenario files. Default: all
-    /// built-in ones. In a file, the disciplines replace its list of queues, or its only queue.
+    /// Sets the situations: names of [situations](situations()), or paths of scenario files, or of folders of
+    /// them. Default: all built-in ones. In a file, the disciplines replace its list of queues, or its only queue.
     pub fn situations<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.situations = names.into_iter().map(Into::into).collect();
         self

@@ -1,6 +1,7 @@
 //! The situations of a league: scenario files in which a discipline replaces the queue.
 
 use std::ops::Range;
+use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_report::file_name;
@@ -82,7 +83,10 @@ pub(super) fn all(
     catalog: &Catalog,
 ) -> Result<Vec<Situation>, LeagueError> {
     let built_in = || situations().map(|(name, _)| name.to_owned());
-    let wanted = if names.is_empty() && own.is_empty() { built_in().collect() } else { names.to_vec() };
+    let wanted: Vec<String> = match names.is_empty() && own.is_empty() {
+        true => built_in().collect(),
+        false => names.iter().flat_map(|name| files_of(name)).collect(),
+    };
     let named = wanted.iter().map(|name| (name, read(name, catalog)));
     let own = own.iter().map(|(name, scenario)| (name, of_scenario(name, scenario, catalog)));
     let mut all: Vec<Situation> = Vec::new();
@@ -98,6 +102,16 @@ pub(super) fn all(
         }
     }
     Ok(all)
+}
+
+/// The scenario files of a folder, sorted by name; what is no folder stands for itself.
+fn files_of(name: &str) -> Vec<String> {
+    let path = Path::new(name);
+    let (true, Ok(entries)) = (path.is_dir(), path.read_dir()) else { return vec![name.to_owned()] };
+    let mut files: Vec<_> = entries.filter_map(|entry| entry.ok()?.path().into_os_string().into_string().ok()).collect();
+    files.retain(|file| file.ends_with(".toml"));
+    files.sort();
+    if files.is_empty() { vec![name.to_owned()] } else { files }
 }
 
 fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
@@ -193,6 +207,19 @@ mod tests {
     #[test]
     fn every_situation_of_the_folder_is_built_in() {
         assert_eq!(super::super::built_in::sorted(SITUATIONS), super::super::built_in::files("league"));
+    }
+
+    #[test]
+    fn a_folder_stands_for_its_files() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/rfc7928");
+        let names = [folder.display().to_string(), "floods".to_owned()];
+        let names = all(&names, &[], &Catalog::default()).unwrap().into_iter().map(|situation| situation.name);
+        let names: Vec<_> = names.collect();
+        assert_eq!((names.len(), &*names[0], &*names[24]), (25, "10-several-queues", "floods"));
+        assert_eq!(files_of("floods"), ["floods"]);
+        let empty = tempfile::tempdir().unwrap();
+        let empty = empty.path().display().to_string();
+        assert_eq!(files_of(&empty), [empty.clone()]);
     }
 
     #[test]

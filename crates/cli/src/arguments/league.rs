@@ -12,8 +12,8 @@ pub struct League {
     /// Disciplines, such as fifo,stfq+pfd,fq_codel+isolate or '{ kind = "pie", target = "5ms" }' [default: all of the catalogue]
     #[arg(long, value_name = "NAME,...")]
     pub disciplines: Vec<String>,
-    /// Scenarios to run, by name or path [default: all built-in ones]
-    #[arg(long, value_name = "NAME|FILE,...")]
+    /// Scenarios to run, by name or path of a file or a folder [default: all built-in ones]
+    #[arg(long, value_name = "NAME|PATH,...")]
     pub situations: Vec<String>,
     /// Replications of each cell, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=10_000))]
