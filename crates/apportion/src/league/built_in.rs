@@ -16,6 +16,17 @@ macro_rules! built_in {
 
 pub(super) use built_in;
 
+/// The files of a folder, sorted by name; what is no folder stands for itself.
+pub(super) fn files_of(name: &str) -> Vec<String> {
+    let path = Path::new(name);
+    let (true, Ok(entries)) = (path.is_dir(), path.read_dir()) else { return vec![name.to_owned()] };
+    let mut files: Vec<_> =
+        entries.filter_map(|entry| entry.ok()?.path().into_os_string().into_string().ok()).collect();
+    files.retain(|file| file.ends_with(".toml"));
+    files.sort();
+    if files.is_empty() { vec![name.to_owned()] } else { files }
+}
+
 /// Returns the text and the short name of what `name` names, and whether it is built in; otherwise it is the path of
 /// a file. `command` lists the names.
 pub(super) fn text_of(

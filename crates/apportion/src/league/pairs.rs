@@ -89,7 +89,7 @@ impl Pairs<'_> {
         }
     }
 
-    /// Sets the services: names of [services](crate::services), or paths of files with flows that have no
+    /// Sets the services: names of [services](crate::services), or paths of files, or of folders of files, with flows that have no
     /// ends. Paths in these files are relative to the working directory. Default: all built-in ones.
     pub fn services<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.services = names.into_iter().map(Into::into).collect();

@@ -3,7 +3,7 @@
 use apportion_report::pairs::{SIDES, Service};
 use toml::{Table, Value};
 
-use super::built_in::{built_in, text_of};
+use super::built_in::{built_in, files_of, text_of};
 use super::error::LeagueError;
 use super::situation::about;
 
@@ -24,8 +24,10 @@ pub fn services() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns the named services, each once; all built-in ones if none are named.
 pub(super) fn all(names: &[String]) -> Result<Vec<Service>, LeagueError> {
-    let wanted: Vec<String> =
-        if names.is_empty() { services().map(|(name, _)| name.to_owned()).collect() } else { names.to_vec() };
+    let wanted: Vec<String> = match names.is_empty() {
+        true => services().map(|(name, _)| name.to_owned()).collect(),
+        false => names.iter().flat_map(|name| files_of(name)).collect(),
+    };
     let mut all: Vec<Service> = Vec::new();
     for name in &wanted {
         let service = read(name)?;

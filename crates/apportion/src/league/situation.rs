@@ -1,14 +1,13 @@
 //! The situations of a league: scenario files in which a discipline replaces the queue.
 
 use std::ops::Range;
-use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_report::file_name;
 use apportion_report::league::Around;
 use toml::de::{DeTable, DeValue};
 
-use super::built_in::{built_in, text_of};
+use super::built_in::{built_in, files_of, text_of};
 use super::discipline::Discipline;
 use super::error::LeagueError;
 use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
@@ -104,16 +103,6 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// The scenario files of a folder, sorted by name; what is no folder stands for itself.
-fn files_of(name: &str) -> Vec<String> {
-    let path = Path::new(name);
-    let (true, Ok(entries)) = (path.is_dir(), path.read_dir()) else { return vec![name.to_owned()] };
-    let mut files: Vec<_> = entries.filter_map(|entry| entry.ok()?.path().into_os_string().into_string().ok()).collect();
-    files.retain(|file| file.ends_with(".toml"));
-    files.sort();
-    if files.is_empty() { vec![name.to_owned()] } else { files }
-}
-
 fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
     let refuse = |cause: String| LeagueError::Situation { name: name.to_owned(), cause };
     let (text, short, is_known) = text_of(name, "situation", SITUATIONS, "league").map_err(refuse)?;
@@ -202,6 +191,8 @@ pub(super) fn about(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -213,7 +204,8 @@ mod tests {
     fn a_folder_stands_for_its_files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/rfc7928");
         let names = [folder.display().to_string(), "floods".to_owned()];
-        let names = all(&names, &[], &Catalog::default()).unwrap().into_iter().map(|situation| situation.name);
+        let names =
+            all(&names, &[], &Catalog::default()).unwrap().into_iter().map(|situation| situation.name);
         let names: Vec<_> = names.collect();
         assert_eq!((names.len(), &*names[0], &*names[24]), (25, "10-several-queues", "floods"));
         assert_eq!(files_of("floods"), ["floods"]);

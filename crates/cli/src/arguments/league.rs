@@ -39,8 +39,8 @@ pub struct League {
 
 #[derive(Args, Debug)]
 pub struct Pairs {
-    /// Services, by name or path of a file with [flow.NAME] tables [default: all built-in ones]
-    #[arg(long, value_name = "NAME|FILE,...")]
+    /// Services, by name or path of a file with [flow.NAME] tables, or of a folder of such files [default: all built-in ones]
+    #[arg(long, value_name = "NAME|PATH,...")]
     pub services: Vec<String>,
     /// Disciplines of the link, as in `apportion league` [default: '{ kind = "fifo", limit = "200ms" }']
     #[arg(long, value_name = "NAME,...")]
