@@ -12,7 +12,7 @@ Examples
 ('Mb/s', 8)
 """
 
-from . import fairness, laws
+from . import fairness, laws, testing
 from ._catalogue import Entry, disciplines, examples, experiments, explain, names
 from ._disciplines import register
 from ._events import Dropped, FlowSample, LinkSample, Marked, Sampled
@@ -63,4 +63,5 @@ __all__ = [
     "services",
     "situations",
     "sweep",
+    "testing",
 ]

@@ -1,4 +1,4 @@
-"""Disciplines and congestion controls that are Python classes."""
+"""Disciplines, congestion controls and transport stacks that are Python classes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from . import _native
-from ._native import Buffer, Link, Packet
+from ._native import Buffer, Link, Packet, StackEnd
 
-__all__ = ["Buffer", "Link", "Packet", "describe", "is_control", "register"]
+__all__ = ["Buffer", "Link", "Packet", "StackEnd", "describe", "is_control", "register"]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -20,9 +20,9 @@ def register(cls: _Class, /, *, name: str | None = None) -> _Class: ...
 @overload
 def register(cls: None = None, /, *, name: str | None = None) -> Callable[[_Class], _Class]: ...
 def register(cls: Any = None, /, *, name: str | None = None) -> Any:
-    """Register a class as a queue discipline or a congestion control under a name for scenarios; also a decorator.
+    """Register a class as a queue discipline, a congestion control or a transport stack, named in scenarios; also a decorator.
 
-    A class is a whole discipline, a buffer policy or a congestion control. A discipline is made for each queue of each replication, as
+    A class is a whole discipline, a buffer policy, a congestion control or a transport stack. A discipline is made for each queue of each replication, as
     ``cls(link, **parameters)``.
 
     *A whole discipline* has ``enqueue(self, now, packet)``, which keeps the packet or calls ``packet.drop()``, and
@@ -37,6 +37,9 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     *A congestion control* has ``on_ack(self, window, ack)``, which sets ``window.cwnd`` and ``window.ssthresh``, in segments. Its
     ``on_loss(self, window, event)`` returns the new window in segments, ``window`` if it has set that itself, or None to ignore the
     loss. It is made for each connection, as ``cls(connection)``. Notes list all hooks, their arguments and class attributes.
+
+    *A transport stack*, which scenarios name in ``transport``, has ``receive(self, now, data, ecn)`` and ``transmit(self, now)``. It is
+    made for each end of each connection, as ``cls(end, **parameters)``; notes have the rest.
 
     Times are in seconds. Disciplines may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
     scenarios that change these during a run. ``statistics(self)``, called at the end, returns a dict of names and numbers for
@@ -111,6 +114,19 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     Its losses are repaired by selective acknowledgments, as for ``sack`` in profiles without RACK. The repair of ``reno`` or ``newreno`` needs
     a control in Rust.
 
+    A transport stack exchanges datagrams of real bytes over UDP with the other end, an object of the same class:
+
+    - ``end``: ``is_source``, ``number`` of the connection, ``seed`` of this end.
+    - ``supply(now, size)``, at the source: the application has ``size`` more bytes; None: data without end.
+    - ``start(now)`` at both ends and ``close(now)`` at the source, optional: the connection opens; the supply ends.
+    - ``receive(now, data, ecn)``: a datagram arrives; ``ecn`` is ``"not_ect"``, ``"ect0"``, ``"ect1"`` or ``"ce"``.
+    - ``transmit(now)``: returns the next datagram, as bytes or as bytes and an ECN field, or None. It is called again until then.
+    - ``timer()`` returns the time of the next ``on_timer(now)``, or None.
+    - Attributes that are read after each call: ``delivered``, bytes of the application in order at this end; ``done``, at the source:
+      all is acknowledged after ``close``. Optional: ``lost``, ``timeouts``, ``reductions``, ``window`` in bytes, ``srtt``.
+    - Class attributes, with defaults: ``packet`` (1500), ``payload`` (1400), ``ack`` (60), bytes on the wire of a full packet, of the
+      application in it, and of an acknowledgement; ``ecn`` (False): it sets the ECN field. A datagram's headers have 28 bytes.
+
     Examples
     --------
     >>> import apportion as ap
@@ -146,12 +162,39 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     """
     if cls is None:
         return lambda cls: register(cls, name=name)
+    if is_stack(cls):
+        _native.register_stack(cls, name or _name(cls), _summary(cls, "A transport stack in Python."), _sizes(cls), _parameters(cls, "end"))
+        return cls
     if is_control(cls):
         _native.register_control(cls, name or _name(cls), _summary(cls, "A congestion control in Python."), _attributes(cls))
         return cls
     described = describe(cls)
     _native.register(cls, name or described[0], _summary(cls, "A discipline in Python."), *described[1:])
     return cls
+
+
+def is_stack(cls: Any) -> bool:
+    """Return whether a class is a transport stack."""
+    needed = ("receive", "transmit", "supply", "timer", "on_timer")
+    missing = [name for name in needed if not hasattr(cls, name)]
+    if not isinstance(cls, type) or "receive" in missing or "transmit" in missing:
+        return False
+    if missing:
+        raise ValueError(f"{cls.__name__} has no {' and no '.join(missing)}: a transport stack has {', '.join(needed)}")
+    return True
+
+
+# Sizes of a stack's packets, and whether it sets the ECN field.
+_SIZES: dict[str, int | bool] = {"packet": 1500, "payload": 1400, "ack": 60, "ecn": False}
+
+
+def _sizes(cls: type) -> dict[str, int | bool]:
+    found: dict[str, int | bool] = {name: getattr(cls, name, default) for name, default in _SIZES.items()}
+    for name, value in found.items():
+        if not isinstance(value, type(_SIZES[name])) or not 0 <= value <= 65535:
+            wanted = "True or False" if name == "ecn" else "whole bytes from 0 to 65535"
+            raise ValueError(f"{cls.__name__}.{name} is {value!r}; write {wanted}")
+    return found
 
 
 def is_control(cls: Any) -> bool:
@@ -192,8 +235,8 @@ def describe(cls: type) -> tuple[str, str | None, list[tuple[str, str]]]:
         missing = [name for name in ("enqueue", "dequeue") if not hasattr(cls, name)]
         if missing:
             raise ValueError(
-                f"{cls.__name__} has no {' and no '.join(missing)}: write both, or admit for a buffer policy, or on_ack and on_loss for a "
-                "congestion control"
+                f"{cls.__name__} has no {' and no '.join(missing)}: write both, or admit for a buffer policy, on_ack and on_loss for a "
+                "congestion control, receive and transmit for a transport stack"
             )
     return _name(cls), scheduler, _parameters(cls)
 
@@ -207,10 +250,10 @@ def _summary(cls: type, default: str) -> str:
     return (inspect.getdoc(cls) or default).split("\n\n")[0].replace("\n", " ")
 
 
-def _parameters(cls: type) -> list[tuple[str, str]]:
+def _parameters(cls: type, first: str = "link") -> list[tuple[str, str]]:
     arguments = list(inspect.signature(cls).parameters.values())
     if not arguments or arguments[0].kind not in (arguments[0].POSITIONAL_ONLY, arguments[0].POSITIONAL_OR_KEYWORD):
-        raise ValueError(f"{cls.__name__} is made as {cls.__name__}(link, ...): give __init__ an argument `link`")
+        raise ValueError(f"{cls.__name__} is made as {cls.__name__}({first}, ...): give __init__ an argument `{first}`")
     found = []
     for argument in arguments[1:]:
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):

@@ -378,8 +378,24 @@ class CongestionEvent:
     def again(self) -> bool:
         """Whether a timeout repeats for the same data: the threshold, lowered already, stays (RFC 5681 section 3.1)."""
 
+class StackEnd:
+    """One end of a connection of a transport stack."""
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the application at this end sends."""
+    @property
+    def number(self) -> int:
+        """The number of the connection in the run."""
+    @property
+    def seed(self) -> int:
+        """A seed for random numbers of this end, of the run's seed."""
+
 def register_control(cls: type, name: str, summary: str, attributes: dict[str, str | bool]) -> None: ...
 def check_control_laws(cls: type) -> str | None: ...
+def register_stack(
+    cls: type, name: str, summary: str, attributes: dict[str, int | bool], parameters: Sequence[tuple[str, str]]
+) -> None: ...
 def register(
     cls: type, name: str, summary: str, scheduler: str | None, parameters: Sequence[tuple[str, str]]
 ) -> None: ...

@@ -287,7 +287,7 @@ def test_a_class_without_what_it_needs_is_refused() -> None:
         ap.register(type("Half", (), {"enqueue": lambda self, now, packet: None, "__init__": lambda self, link: None}))
     with pytest.raises(ValueError, match="no default"):
         ap.register(type("Needs", (PlainFifo,), {"__init__": lambda self, link, limit: None, "name": "needs"}))
-    with pytest.raises(ValueError, match="another discipline has this name"):
+    with pytest.raises(ValueError, match="another entry has this name"):
         ap.register(PlainFifo, name="drr")
     with pytest.raises(ValueError, match="no scheduler"):
         ap.register(type("Odd", (TailDrop,), {"scheduler": "lifo", "name": "odd"}))

@@ -16,6 +16,7 @@ mod parts;
 mod results;
 mod run;
 mod scenario;
+mod stack;
 mod table;
 mod values;
 
@@ -47,6 +48,8 @@ mod _native {
     use crate::results::Results;
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::stack::{StackEnd, register_stack};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 
 use super::buffer::SCHEDULERS;
 use super::host::Host;
-use crate::congestion;
+use crate::{congestion, stack};
 
 /// A class that is a discipline.
 pub struct Spec {
@@ -68,26 +68,13 @@ impl Spec {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let params: Vec<Param> = parameters
-            .iter()
-            .map(|(name, default)| {
-                let kind = kind_of(default).ok_or_else(|| {
-                    let message = format!(
-                        "the default of `{name}` is `{default}`; write a number, True or False, or a quantity such as \"50p\", \
-                         \"64kB\", \"5ms\", \"10Mbit\" or \"2%\""
-                    );
-                    PyValueError::new_err(message)
-                })?;
-                Ok(Param::new(leak(name), "–", kind, leak(default), "the class", "See the class."))
-            })
-            .collect::<PyResult<_>>()?;
         let entry = Entry {
             name: leak(name),
             role: Role::System,
             summary: leak(summary),
             reference: "–",
             cost: "a call of Python for each packet that comes and for each that goes",
-            params: Box::leak(params.into_boxed_slice()),
+            params: params(parameters)?,
             traits: Traits::NONE,
         };
         Ok(Self { class, kind, entry: Box::leak(Box::new(entry)) })
@@ -95,27 +82,48 @@ impl Spec {
 
     /// Values of all parameters.
     pub fn arguments(&self, args: &EntryArgs<'_>) -> Vec<(&'static str, Argument)> {
-        let value = |param: &Param| {
-            let name = param.name;
-            let value = match param.kind {
-                param::Kind::Packets => Argument::Count(args.packets(name).get()),
-                param::Kind::Bytes => Argument::Count(args.bytes(name).get()),
-                param::Kind::Count => Argument::Count(args.count(name)),
-                param::Kind::Span => Argument::Number(args.span(name).as_secs_f64()),
-                param::Kind::Rate => Argument::Number(args.rate(name).as_bit() as f64),
-                param::Kind::Ratio => Argument::Number(args.ratio(name).get()),
-                param::Kind::Switch => Argument::Flag(args.switch(name)),
-                _ => Argument::Number(args.number(name)),
-            };
-            (name, value)
-        };
-        self.entry.params.iter().map(value).collect()
+        arguments(self.entry, args)
     }
 
     /// Default values of all parameters.
     pub fn defaults(&self) -> Vec<(&'static str, Argument)> {
         self.arguments(&EntryArgs::defaults(self.entry))
     }
+}
+
+/// The parameters of a class, from names with defaults as text.
+pub fn params(parameters: &[(String, String)]) -> PyResult<&'static [Param]> {
+    let param = |(name, default): &(String, String)| {
+        let kind = kind_of(default).ok_or_else(|| {
+            let message = format!(
+                "the default of `{name}` is `{default}`; write a number, True or False, or a quantity such as \"50p\", \
+                 \"64kB\", \"5ms\", \"10Mbit\" or \"2%\""
+            );
+            PyValueError::new_err(message)
+        })?;
+        Ok(Param::new(leak(name), "–", kind, leak(default), "the class", "See the class."))
+    };
+    let params: Vec<Param> = parameters.iter().map(param).collect::<PyResult<_>>()?;
+    Ok(Box::leak(params.into_boxed_slice()))
+}
+
+/// The values of the parameters of a class.
+pub fn arguments(entry: &'static Entry, args: &EntryArgs<'_>) -> Vec<(&'static str, Argument)> {
+    let value = |param: &Param| {
+        let name = param.name;
+        let value = match param.kind {
+            param::Kind::Packets => Argument::Count(args.packets(name).get()),
+            param::Kind::Bytes => Argument::Count(args.bytes(name).get()),
+            param::Kind::Count => Argument::Count(args.count(name)),
+            param::Kind::Span => Argument::Number(args.span(name).as_secs_f64()),
+            param::Kind::Rate => Argument::Number(args.rate(name).as_bit() as f64),
+            param::Kind::Ratio => Argument::Number(args.ratio(name).get()),
+            param::Kind::Switch => Argument::Flag(args.switch(name)),
+            _ => Argument::Number(args.number(name)),
+        };
+        (name, value)
+    };
+    entry.params.iter().map(value).collect()
 }
 
 /// Type of a parameter, from its default.
@@ -139,7 +147,7 @@ fn kind_of(default: &str) -> Option<param::Kind> {
     quantities.into_iter().find_map(|(fits, kind)| fits.then_some(kind))
 }
 
-/// The library's catalogue with the registered disciplines and congestion controls.
+/// The library's catalogue with the registered disciplines, congestion controls and transport stacks.
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
     for spec in registered().values() {
@@ -147,6 +155,7 @@ pub fn catalog() -> Catalog {
         let _ = add(&mut catalog, spec);
     }
     congestion::add_to(&mut catalog);
+    stack::add_to(&mut catalog);
     catalog
 }
 
