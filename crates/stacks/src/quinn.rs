@@ -10,7 +10,8 @@
 //! |---|---|---|
 //! | seeds, connection IDs, reset key, clock of tokens | from the run's seed | a run can be repeated byte for byte |
 //! | cryptography | `null_session`: none, packets of the same length | no library, and less time |
-//! | `initial_mtu`, MTU discovery | 1452 bytes, off | what discovery finds on an Ethernet |
+//! | `initial_mtu`, `min_mtu`, MTU discovery | 1452 bytes, 1452 bytes, off | what discovery finds on an Ethernet |
+//! | `send_window` | twice the congestion window, at least 64 kB | what is written and not sent when a source stops is sent later |
 //! | `max_idle_timeout` | none | a source may pause |
 //! | validation tokens | none | the default depends on how quinn is compiled |
 //! | segmentation offload | off | a packet of the network is a datagram |
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime};
 use apportion_core::packet::Ecn;
 use apportion_core::param::{Entry, EntryArgs, Param, ParamError, Range, Role, Traits};
 use apportion_core::random::Stream;
-use apportion_core::stack::{Command, Datagram, Endpoint, Ends, Progress, Sizes, Stack};
+use apportion_core::stack::{Command, Counts, Datagram, Endpoint, Ends, Progress, Sizes, Stack};
 use apportion_core::units::{Bytes, Span, Time};
 use bytes::BytesMut;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
@@ -58,8 +59,8 @@ apportion_core::params! {
         streams: u32 = Param::of("1", "chosen").within(Range::UpTo(1_000)),
         /// Size of a request. With it the sink opens the connection, requests on each stream, and the source sends when it has the request; if not set, the source opens the connection and sends.
         request: Option<Bytes> = Param::unset("chosen"),
-        /// What the receiver lets the sender send beyond what was read, on each stream and in sum; if not set, quinn's default of 1.25 MB for each stream.
-        window: Option<Bytes> = Param::unset("quinn: 100 Mb/s with a round trip of 100 ms"),
+        /// What the receiver lets the sender send beyond what was read, on each stream and in sum; if not set, 1.25 MB for each stream, which is 100 Mb/s with a round trip of 100 ms.
+        window: Option<Bytes> = Param::unset("quinn's default: 1.25 MB for each stream"),
         /// Whether the host has ECN. quinn then sends ECT(0) until its validation fails.
         ecn: bool = Param::of("true", "quinn's default"),
     }
@@ -70,10 +71,10 @@ apportion_core::params! {
                 refuse("request", "a request has at least one byte; write for example \"300B\"")
             }
             Self { request: Some(size), .. } if size.get() > MAX_REQUEST => {
-                refuse("request", "a request has at most 1 MB")
+                refuse("request", "a request has at most 1 MB; write for example \"300B\"")
             }
             Self { window: Some(size), .. } if !(MIN_WINDOW..=MAX_WINDOW).contains(&size.get()) => {
-                refuse("window", "the window is between 4 kB and 1 GB")
+                refuse("window", "the window is between 4 kB and 1000 MB; write for example \"10MB\"")
             }
             _ => Ok(()),
         }
@@ -93,6 +94,8 @@ const OVERHEAD: u16 = 35;
 /// ranges with counts of ECN 16, tag 16.
 const ACK: u16 = 43;
 const CID: usize = 8;
+/// The least that an application writes ahead of what is acknowledged. Chosen: more than an initial window.
+const LEAST_AHEAD: u64 = 65_536;
 /// Data of streams: no byte of them is looked at.
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
@@ -113,6 +116,7 @@ impl Quinn {
         let mut transport = TransportConfig::default();
         transport
             .initial_mtu(MTU)
+            .min_mtu(MTU)
             .mtu_discovery_config(None)
             .max_idle_timeout(None)
             .enable_segmentation_offload(false)
@@ -125,7 +129,7 @@ impl Quinn {
         };
         if let Some(window) = self.0.window {
             let size = VarInt::try_from(window.get()).unwrap_or(VarInt::MAX);
-            transport.stream_receive_window(size).receive_window(size).send_window(window.get());
+            transport.stream_receive_window(size).receive_window(size);
         }
         Arc::new(transport)
     }
@@ -168,6 +172,7 @@ impl Quinn {
             app: App {
                 is_source,
                 request: self.0.request.filter(|_| is_client).map_or(0, Bytes::get),
+                piece: (ZEROS.len() as u64 / u64::from(self.0.streams)).max((MTU - OVERHEAD).into()),
                 answers: !is_client && is_source,
                 streams: self.0.streams,
                 ..App::default()
@@ -181,7 +186,10 @@ impl Stack for Quinn {
     fn sizes(&self) -> Sizes {
         let [packet, payload, ack] =
             [MTU + HEADERS, MTU - OVERHEAD, ACK + HEADERS].map(|size| Bytes::new(size.into()));
-        Sizes { packet, payload, ack }
+        Sizes { packet, payload, ack, memory: Bytes::new(90_000) }
+    }
+    fn counts(&self) -> Counts {
+        Counts { timeouts: false, lost: true, reductions: true }
     }
     fn offers_ecn(&self) -> bool {
         self.0.ecn
@@ -244,6 +252,10 @@ struct App {
     /// Whether it sends on the streams on which requests came.
     answers: bool,
     streams: u32,
+    /// The most that is written to a stream at a time.
+    piece: u64,
+    /// Streams with the bytes of their requests that are not written yet.
+    asks: VecDeque<(StreamId, u64)>,
     /// Streams that may be written, the next one first.
     writable: VecDeque<StreamId>,
     /// The number of streams whose data and end have been acknowledged.
@@ -281,9 +293,7 @@ impl App {
         for _ in 0..self.streams {
             let Some(id) = connection.streams().open(dir) else { break };
             if self.request > 0 {
-                // quinn keeps what the peer does not accept yet: a request is far below its send window.
-                let _ = connection.send_stream(id).write(&vec![0; self.request as usize]);
-                let _ = connection.send_stream(id).finish();
+                self.asks.push_back((id, self.request));
             } else {
                 self.writable.push_back(id);
             }
@@ -311,12 +321,31 @@ impl App {
         }
     }
 
+    /// Writes requests as far as quinn takes them, and ends their streams.
+    fn ask(&mut self, connection: &mut Connection) {
+        while let Some((id, left)) = self.asks.front_mut() {
+            let part = (*left).min(ZEROS.len() as u64);
+            let mut stream = connection.send_stream(*id);
+            let written = stream.write(&ZEROS[..part as usize]).unwrap_or(0);
+            *left -= written as u64;
+            if *left == 0 {
+                let _ = stream.finish();
+                self.asks.pop_front();
+            } else if written == 0 {
+                break;
+            }
+        }
+    }
+
     /// Writes as much as quinn takes, in turn to each stream; after the last byte, ends them.
     fn write(&mut self, connection: &mut Connection) {
+        // Data are written when they can soon be sent.
+        let window = connection.congestion_state().window();
+        connection.set_send_window(window.saturating_mul(2).max(LEAST_AHEAD));
         let mut blocked = 0;
         while self.left > 0 && blocked < self.writable.len() {
             let Some(id) = self.writable.pop_front() else { break };
-            let part = self.left.min(ZEROS.len() as u64);
+            let part = self.left.min(self.piece);
             let chunk = bytes::Bytes::from_static(&ZEROS[..part as usize]);
             match connection.send_stream(id).write_chunks(&mut [chunk]) {
                 Ok(written) if written.bytes > 0 => {
@@ -362,6 +391,7 @@ impl End {
                 is_quiet = false;
                 self.app.on_event(&event, connection);
             }
+            self.app.ask(connection);
             if self.app.is_source {
                 self.app.write(connection);
             }
@@ -460,11 +490,11 @@ impl Endpoint for End {
         Progress {
             delivered: self.app.delivered,
             lost: path.lost_packets,
-            // quinn does not count them.
             timeouts: 0,
             reductions: path.congestion_events,
             window: path.cwnd,
-            srtt: Some(Span::from_nanos(path.rtt.as_nanos() as u64)),
+            // During the handshake it is an initial value.
+            srtt: (!connection.is_handshaking()).then(|| Span::from_nanos(path.rtt.as_nanos() as u64)),
         }
     }
 

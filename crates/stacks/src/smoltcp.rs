@@ -1,22 +1,23 @@
 //! smoltcp, TCP/IP for embedded systems in Rust: the crate `smoltcp` 0.12.0, unmodified.
 //!
-//! Each end is an interface of IPv4 packets with one TCP socket. It is an example of a weak stack: the sender
-//! ignores SACK, the receiver keeps 4 gaps, nothing is paced, and there is no ECN. The retransmission timeout
-//! is at least one second.
+//! Each end is an interface of IPv4 packets with one TCP socket. It is an example of a weak stack: the window
+//! is the peer's, since this version compares the congestion window with what the peer's window leaves, not
+//! with what is in flight, so that it never limits; the sender ignores SACK, the receiver keeps 4 gaps, nothing
+//! is paced, and there is no ECN. The retransmission timeout is 10 ms or more, so that queueing causes
+//! retransmissions.
 //!
-//! The stack counts neither losses nor timeouts and does not show its window: these columns are 0. Its clock
-//! has microseconds.
+//! The stack counts neither losses nor timeouts and does not show its window. Its clock has microseconds.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::param::{Entry, EntryArgs, Param, ParamError, Role, Traits};
-use apportion_core::stack::{Command, Datagram, Endpoint, Ends, Progress, Sizes, Stack};
+use apportion_core::stack::{Command, Counts, Datagram, Endpoint, Ends, Progress, Sizes, Stack};
 use apportion_core::units::{Bytes, Time};
 use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
@@ -24,7 +25,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 pub static ENTRY: Entry = Entry {
     name: "smoltcp",
     role: Role::Stack,
-    summary: "smoltcp, TCP of embedded systems in Rust, unmodified: without SACK at the sender, pacing and ECN.",
+    summary: "smoltcp, TCP of embedded systems in Rust, unmodified: a fixed window, no SACK at the sender, no pacing, no ECN.",
     reference: "smoltcp 0.12.0, https://github.com/smoltcp-rs/smoltcp",
     cost: "some 1 µs per packet, two buffers per connection and end",
     params: SmoltcpParams::PARAMS,
@@ -34,20 +35,18 @@ pub static ENTRY: Entry = Entry {
 apportion_core::params! {
     /// The parameters of smoltcp that scenarios can set.
     pub struct SmoltcpParams {
-        /// The congestion control, as smoltcp has it.
-        congestion: &'static str = Param::of("cubic", "smoltcp's default").one_of(&["cubic", "reno", "none"]),
-        /// Size of the receive buffer, and of the send buffer.
+        /// Size of the receive buffer, and of the send buffer, which is the window. At most 1 MB.
         buffer: Bytes = Param::of("65535B", "chosen: the largest window without scaling"),
     }
     check: |params: &Self, _| match params.buffer.get() {
         MIN_BUFFER..=MAX_BUFFER => Ok(()),
-        _ => Err(ParamError::new("buffer", "a buffer has between 1460 B and 1 GB")),
+        _ => Err(ParamError::new("buffer", "a buffer has between 1460 B and 1 MB; write for example \"100kB\"")),
     }
 }
 
 const MIN_BUFFER: u64 = 1_460;
-/// smoltcp's own limit: a window scaled by 14.
-const MAX_BUFFER: u64 = 1_000_000_000;
+/// Chosen: far more than embedded systems have, and a burst that a run can send.
+const MAX_BUFFER: u64 = 1_000_000;
 const MTU: u16 = 1_500;
 /// Headers of IPv4 and TCP without options.
 const HEADERS: u16 = 40;
@@ -74,12 +73,7 @@ impl Smoltcp {
         // An interface has room for two addresses by default.
         interface.update_ip_addrs(|addresses| addresses.extend([IpCidr::new(address(is_source), 24)]));
         let buffer = || SocketBuffer::new(vec![0; self.0.buffer.get() as usize]);
-        let mut socket = Socket::new(buffer(), buffer());
-        socket.set_congestion_control(match self.0.congestion {
-            "reno" => CongestionControl::Reno,
-            "none" => CongestionControl::None,
-            _ => CongestionControl::Cubic,
-        });
+        let socket = Socket::new(buffer(), buffer());
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
         End { is_source, device, interface, sockets, socket, left: 0, is_closed: false, delivered: 0 }
@@ -89,7 +83,10 @@ impl Smoltcp {
 impl Stack for Smoltcp {
     fn sizes(&self) -> Sizes {
         let [packet, payload, ack] = [MTU, MTU - HEADERS, HEADERS].map(|size| Bytes::new(size.into()));
-        Sizes { packet, payload, ack }
+        Sizes { packet, payload, ack, memory: Bytes::new(4 * self.0.buffer.get()) }
+    }
+    fn counts(&self) -> Counts {
+        Counts { lost: false, timeouts: false, reductions: false }
     }
     fn protocol(&self) -> Protocol {
         Protocol::Tcp

@@ -11,6 +11,7 @@ fn each_congestion_control_fills_a_link() {
         // All but headers, and slow start.
         assert!(mbps(flow) > 18.0 && mbps(flow) < 19.2, "{congestion}: {}", mbps(flow));
         assert!(flow.retransmits.unwrap() > 0, "{congestion}");
+        assert_eq!(flow.timeouts, None, "quinn does not count them");
     }
 }
 
@@ -61,6 +62,27 @@ fn streams_and_requests_carry_the_same_data() {
     // The sink's handshake and its requests begin as the source's would; the data follow the requests.
     assert!(asked > one - 0.001 && asked < one + 0.05, "{one} {asked}");
     assert!(both > asked, "{asked} {both}");
+}
+
+#[test]
+fn little_is_sent_after_the_stop() {
+    for streams in [1, 10] {
+        let keys = format!("transport = {{ kind = \"quinn\", streams = {streams} }}\nstop = \"5s\"");
+        let outcome = outcome(&text("", &[&keys]));
+        let bytes = outcome.flows[0].goodput.unwrap().get();
+        // 12.5 MB in 5 s, and at most two windows of the path and its buffer.
+        assert!(bytes > 11_000_000 && bytes < 12_500_000 + 2 * 350_000, "{streams}: {bytes}");
+    }
+}
+
+#[test]
+fn requests_longer_than_the_window_arrive() {
+    let keys = "transport = { kind = \"quinn\", request = \"200kB\", window = \"20kB\" }\n\
+                source = { kind = \"file\", size = \"50kB\" }";
+    let outcome = outcome(&text("", &[keys]));
+    let back = outcome.links.iter().find(|link| link.name == "wire.back").unwrap();
+    assert!(back.sent.bytes.get() > 200_000, "{:?}", back.sent);
+    assert_eq!(outcome.flows[0].goodput.unwrap().get(), 50_000);
 }
 
 #[test]
