@@ -8,8 +8,8 @@
 //! # Rules
 //! - `now` never goes back. A stack that reads a clock, or draws from an entropy source other than
 //!   [`Ends::seeds`], makes runs that cannot be repeated.
-//! - After each call of [`command`](Endpoint::command), [`receive`](Endpoint::receive) or
-//!   [`on_timer`](Endpoint::on_timer) the host calls [`transmit`](Endpoint::transmit) until it returns none,
+//! - After calls of [`command`](Endpoint::command), and after each of [`receive`](Endpoint::receive) or
+//!   [`on_timer`](Endpoint::on_timer), the host calls [`transmit`](Endpoint::transmit) until it returns none,
 //!   at most [`MAX_BURST`] times, then [`next_timer`](Endpoint::next_timer).
 //! - A timer that is due, or earlier, expires [`TICK`] later, and so does what exceeds the burst: an end that
 //!   asks for the present time again and again delays its run, but does not stop it.
@@ -52,7 +52,8 @@ pub struct Datagram {
     pub ecn: Ecn,
 }
 
-/// The totals of an end since the start of the connection.
+/// The totals of an end since the start of the connection, which never fall. A stack that does not know one
+/// leaves it 0 and [says so](Stack::counts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes of the application that arrived in order at this end.
@@ -61,7 +62,7 @@ pub struct Progress {
     pub lost: u64,
     /// Expiries of the retransmission timer; in QUIC, of the probe timer.
     pub timeouts: u64,
-    /// Congestion events: reductions of the window by loss or mark.
+    /// Signals of congestion, loss or mark, to which the window responded.
     pub reductions: u64,
     /// The congestion window in bytes; zero if unknown.
     pub window: u64,
@@ -83,7 +84,7 @@ pub trait Endpoint: fmt::Debug + Send {
     /// The time of the next call of [`on_timer`](Self::on_timer).
     fn next_timer(&mut self) -> Option<Time>;
 
-    /// The time of the timer has come, or more than a burst waits.
+    /// The time of the timer has come.
     fn on_timer(&mut self, now: Time);
 
     /// The totals so far.
@@ -102,7 +103,7 @@ pub struct Ends {
     pub seeds: [u64; 2],
 }
 
-/// Sizes of packets, for estimates before a run and for units of results.
+/// Sizes, for estimates before a run and for units of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// A full packet on the wire.
@@ -111,6 +112,19 @@ pub struct Sizes {
     pub payload: Bytes,
     /// A usual acknowledgement on the wire.
     pub ack: Bytes,
+    /// Memory of a connection, both ends together.
+    pub memory: Bytes,
+}
+
+/// The totals of [`Progress`] that a stack knows. The columns of others stay empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Whether it knows [`Progress::lost`].
+    pub lost: bool,
+    /// Whether it knows [`Progress::timeouts`].
+    pub timeouts: bool,
+    /// Whether it knows [`Progress::reductions`].
+    pub reductions: bool,
 }
 
 /// A stack with its parameters.
@@ -118,7 +132,13 @@ pub trait Stack: fmt::Debug + Send + Sync {
     /// The sizes of its packets.
     fn sizes(&self) -> Sizes;
 
-    /// The protocol of its packets, as queues see it. Default: UDP.
+    /// The totals that it knows. Default: all.
+    fn counts(&self) -> Counts {
+        Counts { lost: true, timeouts: true, reductions: true }
+    }
+
+    /// The protocol of its packets, as queues see it. With UDP, the default, the bytes of a datagram are its
+    /// payload; with TCP a whole IPv4 packet.
     fn protocol(&self) -> Protocol {
         Protocol::Udp
     }

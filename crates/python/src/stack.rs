@@ -96,7 +96,7 @@ impl Stack for Host {
     fn sizes(&self) -> Sizes {
         let Attributes { packet, payload, ack, .. } = self.spec.attributes;
         let [packet, payload, ack] = [packet, payload, ack].map(|size| Bytes::new(size.into()));
-        Sizes { packet, payload, ack }
+        Sizes { packet, payload, ack, memory: MEMORY }
     }
     fn offers_ecn(&self) -> bool {
         self.spec.attributes.ecn
@@ -200,6 +200,8 @@ impl End {
     }
 }
 
+/// Memory of two objects. Chosen.
+const MEMORY: Bytes = Bytes::new(10_000);
 /// A time of Python that the simulator can count: two years.
 const MAX_SECONDS: f64 = 6e7;
 /// Headers of IPv4 and UDP.

@@ -153,6 +153,9 @@ impl Scenario {
                 Transport::Quic(_) | Transport::Stack(_) => true,
                 Transport::Udp { .. } => false,
             };
+            if let Transport::Stack(params) = &flow.transport {
+                all.memory += sent.connections * params.stack().sizes().memory.get() as f64;
+            }
             all.memory += sent.connections * (PER_CONNECTION + if has_rack { PER_RACK } else { 0.0 });
             let size = bits(flow.transport.packet());
             // The backlog at the stop of the source leaves by the end.

@@ -2,7 +2,8 @@
 //!
 //! Classic pcap with nanosecond timestamps (the run starts at the epoch) and link type RAW: each packet
 //! begins with its IPv4 header. Headers are real, with checksums that are correct for a payload of zeros; the
-//! payload is not captured, as with a snapshot length that ends behind the headers.
+//! payload is not captured, as with a snapshot length that ends behind the headers. Packets of stacks from
+//! outside have their payload.
 //!
 //! - Addresses and ports follow from the connection's number alone and differ for every connection, also
 //!   within one flow: connection c goes from 10.0.0.0/9 to 10.128.0.0/9, host 1 + c mod 2^23, from port 49152
@@ -64,6 +65,10 @@ pub struct Captured<'a> {
 pub enum Transport<'a> {
     /// UDP. The payload is the size minus 28 bytes of headers.
     Udp,
+    /// UDP with this payload, which is captured.
+    Payload(&'a [u8]),
+    /// A packet of IPv4 with its header.
+    Whole(&'a [u8]),
     /// A message between routers, under a protocol number for experiments (RFC 3692 section 2.1).
     Message,
     /// TCP with these fields.
@@ -144,7 +149,23 @@ impl<W: Write> Capture<W> {
     pub fn write(&mut self, packet: &Captured<'_>) -> Result<(), CaptureError> {
         self.headers.clear();
         let length = match packet.transport {
-            Transport::Udp => udp(packet, &mut self.headers)?,
+            Transport::Udp => {
+                let size = usize::try_from(packet.size.get()).unwrap_or(MAX_PACKET).min(MAX_PACKET);
+                let payload = &ZEROS[..size.saturating_sub(Ipv4Header::MIN_LEN + UdpHeader::LEN)];
+                udp(packet, payload, &mut self.headers)?
+            }
+            Transport::Payload(payload) => {
+                let payload =
+                    &payload[..payload.len().min(MAX_PACKET - Ipv4Header::MIN_LEN - UdpHeader::LEN)];
+                let length = udp(packet, payload, &mut self.headers)?;
+                self.headers.extend_from_slice(payload);
+                length
+            }
+            Transport::Whole(bytes) => {
+                let bytes = &bytes[..bytes.len().min(MAX_PACKET)];
+                self.headers.extend_from_slice(bytes);
+                bytes.len() as u16
+            }
             Transport::Message => message(packet, &mut self.headers),
             Transport::Tcp(fields) => tcp(packet, &fields, &mut self.headers)?,
         };
@@ -183,14 +204,15 @@ impl LinkCapture {
     }
 
     /// Adds a packet whose transmission begins.
-    pub fn packet(&mut self, at: Time, packet: &Packet, body: &Body) {
+    /// `bytes` are those of a packet of a stack from outside.
+    pub fn packet(&mut self, at: Time, packet: &Packet, body: &Body, bytes: &[u8]) {
         if self.error.is_some() {
             return;
         }
         let transport = match &body.header {
-            Header::Udp | Header::Quic(_) | Header::Rtp(_) | Header::Rtcp(_) | Header::Stack => {
-                Transport::Udp
-            }
+            Header::Udp | Header::Quic(_) | Header::Rtp(_) | Header::Rtcp(_) => Transport::Udp,
+            Header::Stack if packet.protocol() == Protocol::Udp => Transport::Payload(bytes),
+            Header::Stack => Transport::Whole(bytes),
             Header::SegmentRequest(_) if packet.protocol() == Protocol::Udp => Transport::Udp,
             // ACK and PSH. The sequence numbers of requests are not simulated.
             Header::SegmentRequest(_) => {
@@ -236,10 +258,8 @@ impl fmt::Debug for LinkCapture {
     }
 }
 
-/// Appends the headers of a datagram; returns its length on the network.
-fn udp(packet: &Captured<'_>, headers: &mut Vec<u8>) -> Result<u16, CaptureError> {
-    let size = usize::try_from(packet.size.get()).unwrap_or(MAX_PACKET).min(MAX_PACKET);
-    let payload = &ZEROS[..size.saturating_sub(Ipv4Header::MIN_LEN + UdpHeader::LEN)];
+/// Appends the headers of a datagram with this payload; returns its length on the network.
+fn udp(packet: &Captured<'_>, payload: &[u8], headers: &mut Vec<u8>) -> Result<u16, CaptureError> {
     let ip = ip(packet, IpNumber::UDP, UdpHeader::LEN + payload.len());
     let (from, to) = ports(packet);
     let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, payload)?;

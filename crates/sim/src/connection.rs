@@ -29,7 +29,7 @@ pub struct Totals {
     pub retransmits: u64,
     /// Retransmission timeouts; in QUIC, probe timeouts.
     pub timeouts: u64,
-    /// Fast retransmits; in QUIC, recovery periods that a loss began; in stacks from outside, reductions.
+    /// Fast retransmits; in QUIC, recovery periods that a loss began; in stacks from outside, signals of congestion.
     pub fast_retransmits: u64,
 }
 

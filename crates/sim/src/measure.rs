@@ -1,6 +1,7 @@
 //! Measurements during a simulation, and the outcome at its end.
 
 use apportion_core::packet::FlowId;
+use apportion_core::stack::Counts;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::Workload;
 use apportion_runtime::marks::Marks;
@@ -246,10 +247,11 @@ impl Simulation<'_> {
         for member in self.members(index) {
             let before = baseline.map_or(Totals::default(), |baseline| baseline.totals[member as usize]);
             let after = &totals[member as usize];
-            goodput += Bytes::new(after.goodput - before.goodput);
-            retransmits += after.retransmits - before.retransmits;
-            timeouts += after.timeouts - before.timeouts;
-            fast_retransmits += after.fast_retransmits - before.fast_retransmits;
+            // Totals of a stack from outside may break its contract and fall.
+            goodput += Bytes::new(after.goodput.saturating_sub(before.goodput));
+            retransmits += after.retransmits.saturating_sub(before.retransmits);
+            timeouts += after.timeouts.saturating_sub(before.timeouts);
+            fast_retransmits += after.fast_retransmits.saturating_sub(before.fast_retransmits);
         }
         let full_before = baseline.and_then(|baseline| baseline.full_tags.get(index)).copied();
         outcome.full_tags = self.full_tags(index) - full_before.unwrap_or_default();
@@ -257,6 +259,12 @@ impl Simulation<'_> {
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);
         outcome.fast_retransmits = Some(fast_retransmits);
+        if let Transport::Stack(params) = &flow.transport {
+            let Counts { lost, timeouts, reductions } = params.stack().counts();
+            outcome.retransmits = outcome.retransmits.filter(|_| lost);
+            outcome.timeouts = outcome.timeouts.filter(|_| timeouts);
+            outcome.fast_retransmits = outcome.fast_retransmits.filter(|_| reductions);
+        }
         outcome.is_probe = matches!(&flow.source, Source::Web(web) if web.is_probe);
         outcome.earlier = completions_of(&self.earlier, index);
         outcome.completions = completions_of(&self.completions, index);

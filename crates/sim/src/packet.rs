@@ -283,7 +283,7 @@ impl Store {
         self.remove(index);
         self.ranges.remove(&index).unwrap_or_default()
     }
-    /// The bytes of the message at `index`.
+    /// The bytes of the message, or of the packet of a stack, at `index`.
     #[must_use]
     pub fn message(&self, index: u32) -> &[u8] {
         self.bytes.get(&index).map_or(&[], |bytes| bytes)

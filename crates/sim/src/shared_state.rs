@@ -92,7 +92,7 @@ impl LinkBackend<Packet> for SharedState<'_> {
     }
     fn capture(&mut self, now: Time, link: u32, packet: &Packet) {
         if let Some(Some(capture)) = self.captures.get_mut(link as usize) {
-            capture.packet(now, packet, self.store.get(packet.body()));
+            capture.packet(now, packet, self.store.get(packet.body()), self.store.message(packet.body()));
         }
     }
     fn flow_of(&self, id: FlowId) -> Option<u32> {

@@ -19,6 +19,8 @@ apportion_core::params! {
     struct BlastParams {
         /// Whether its timer is always due.
         spins: bool = Param::of("false", "chosen"),
+        /// Whether its ends are counted.
+        counted: bool = Param::of("false", "chosen"),
     }
 }
 
@@ -47,20 +49,37 @@ struct End {
     delivered: u64,
     closed: bool,
     acks: u64,
-    calls: u64,
+    /// Whether it is in [`LIVE`].
+    counted: bool,
 }
 
 impl Stack for Blast {
     fn sizes(&self) -> Sizes {
-        Sizes { packet: Bytes::new(1_028), payload: Bytes::new(PAYLOAD as u64), ack: Bytes::new(29) }
+        let [packet, payload, ack, memory] = [1_028, PAYLOAD as u64, 29, 100].map(Bytes::new);
+        Sizes { packet, payload, ack, memory }
     }
     fn offers_ecn(&self) -> bool {
         true
     }
     fn connect(&self, ends: &Ends) -> [Box<dyn Endpoint>; 2] {
         assert_ne!(ends.seeds[0], ends.seeds[1]);
-        let end = |spins| Box::new(End { spins, ..End::default() });
+        let end = |spins| {
+            let live = LIVE[0].fetch_add(u64::from(self.0.counted), Ordering::Relaxed) + 1;
+            LIVE[1].fetch_max(live, Ordering::Relaxed);
+            let mut end = End::default();
+            (end.spins, end.counted) = (spins, self.0.counted);
+            Box::new(end)
+        };
         [end(self.0.spins), end(false)]
+    }
+}
+
+/// Ends of connections that exist, and the most at one time.
+static LIVE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+impl Drop for End {
+    fn drop(&mut self) {
+        LIVE[0].fetch_sub(u64::from(self.counted), Ordering::Relaxed);
     }
 }
 
@@ -108,7 +127,6 @@ impl Endpoint for End {
         self.spins.then_some(Time::ZERO)
     }
     fn on_timer(&mut self, _: Time) {
-        self.calls += 1;
         CALLS.fetch_add(1, Ordering::Relaxed);
     }
     fn progress(&self) -> Progress {
@@ -168,10 +186,11 @@ fn a_timer_that_is_always_due_expires_once_a_tick() {
 
 #[test]
 fn a_connection_that_is_done_makes_room_for_the_next() {
-    let flow = "transport = blast, source = { kind = short_flows, per_second = 20, mean_size = 20kB }";
+    let flow = "transport = { kind = blast, counted = true }, source = { kind = short_flows, per_second = 20, mean_size = 20kB }";
     let outcome = over("5s", flow).unwrap();
     let flow = &outcome.flows[0];
-    assert!(flow.completions.len() > 10, "{}", flow.completions.len());
+    let (done, live) = (flow.completions.len() as u64, LIVE[1].load(Ordering::Relaxed));
+    assert!(done > 50 && live < done, "{done} connections, {live} ends at a time");
 }
 
 #[test]
