@@ -158,7 +158,8 @@ pub fn explain(catalog: &Catalog, name: &str) -> Result<String, UnknownName> {
 fn discipline(catalog: &Catalog, entry: &Entry) -> String {
     let mut out = format!("{}: {}\n{}\n", entry.name, role(entry.role), entry.summary);
     if entry.reference != "–" {
-        let _ = writeln!(out, "Paper: {}", entry.reference);
+        let of = if entry.role == Role::Stack { "Source" } else { "Paper" };
+        let _ = writeln!(out, "{of}: {}", entry.reference);
     }
     let _ = writeln!(out, "Cost: {}", entry.cost);
     if !entry.traits.limits.is_empty() {

@@ -139,7 +139,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
                 return refuse(format!("flow.{}.quic", flow.group), message);
             }
             Transport::Stack(_) => {
-                let message = "a stack from outside is for `apportion run`; write `tcp`, or run its program in `apportion shell`";
+                let message = "a transport stack is for `apportion run`; write `tcp`, or run its program in `apportion shell`";
                 return refuse(format!("flow.{}.transport", flow.group), message);
             }
         };

@@ -129,12 +129,14 @@ impl<'a> Builder<'a> {
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         let transport = transport::of_flow(self.catalog, &fields, kind.name, problems);
         self.check_transport(kind, &fields, &source, problems);
-        check_marks(&fields, problems);
         if fields.text("ecn").is_some() {
             check_ecn(kind, &fields, transport.is_some(), problems);
         }
         let source = WrittenSource::read(kind, source, self.files, problems);
-        let mark = marking::of_flow(self.catalog, &fields, transport.is_some(), false, problems);
+        let mark = match takes_marks(&fields, problems) {
+            true => marking::of_flow(self.catalog, &fields, transport.is_some(), false, problems),
+            false => None,
+        };
         Some(Group {
             name,
             count,
@@ -401,21 +403,26 @@ fn protocol(group: &Group<'_>) -> Protocol {
     }
 }
 
-/// Refuses marks on packets of a stack from outside, which does not say what is acknowledged.
-fn check_marks(fields: &Fields<'_>, problems: &mut Problems) {
+/// Whether packets can have marks. Refuses them for a stack from outside, which does not say what is
+/// acknowledged.
+fn takes_marks(fields: &Fields<'_>, problems: &mut Problems) -> bool {
     if transport::key(fields) != Some("transport") {
-        return;
+        return true;
     }
     for key in ["mark", "tickets", "ack_tickets"].into_iter().filter(|key| fields.item(key).is_some()) {
         let message = "the host writes marks by what is acknowledged, which a stack from outside does not say; leave \
                        it out, or write `tcp` or `quic`";
         fields.refuse(key, message, problems);
     }
+    false
 }
 
 /// Refuses the key `ecn` for flows whose transport sets the field (`has_transport`), and media.
 fn check_ecn(kind: &Variant, fields: &Fields<'_>, has_transport: bool, problems: &mut Problems) {
-    let message = if has_transport {
+    let message = if transport::key(fields) == Some("transport") {
+        "it is for datagrams; leave it out: a stack has parameters of its own (`apportion explain`)"
+            .to_owned()
+    } else if has_transport {
         let key = transport::key(fields).unwrap_or("tcp");
         format!(
             "it is for datagrams; write it as a parameter of `{key}`, for example {key} = {{ ecn = true }}"

@@ -30,7 +30,7 @@ pub enum Source {
     Web(Arc<Web>),
     /// One write per frame at the frame's display time.
     Video(Video),
-    /// A player of adaptive video. Over TCP only.
+    /// A player of adaptive video. Not over UDP.
     Dash(Arc<Dash>),
     /// Voice at a constant rate. UDP only.
     Voice(Voice),

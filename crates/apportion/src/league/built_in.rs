@@ -42,6 +42,7 @@ pub(super) fn text_of(
             let text = read_text_file(path, MAX_FILE).map_err(|error| format!("cannot read it: {error}"))?;
             Ok((text, file_name(&path.file_stem().unwrap_or_default().to_string_lossy()), false))
         }
+        None if path.is_dir() => Err("there is no .toml file in this folder".to_owned()),
         None => {
             let guess = did_you_mean(name, known.iter().map(|(known, _)| *known));
             Err(format!(

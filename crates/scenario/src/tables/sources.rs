@@ -9,8 +9,8 @@ use crate::web::Web;
 
 /// Traffic sources.
 pub(crate) const SOURCES: &[Variant] = &[
-    Variant { name: "greedy", doc: "Always has data to send. TCP only.", params: &[] },
-    Variant { name: "file", doc: "One file, then silence. TCP only.", params: File::PARAMS },
+    Variant { name: "greedy", doc: "Always has data to send. Not over UDP.", params: &[] },
+    Variant { name: "file", doc: "One file, then silence. Not over UDP.", params: File::PARAMS },
     Variant { name: "cbr", doc: "Packets at a constant bit rate.", params: Cbr::PARAMS },
     Variant { name: "poisson", doc: "Packets that arrive as a Poisson process.", params: Poisson::PARAMS },
     Variant {
@@ -20,7 +20,7 @@ pub(crate) const SOURCES: &[Variant] = &[
     },
     Variant {
         name: "short_flows",
-        doc: "A Poisson process of short connections, each with one file. TCP only.",
+        doc: "A Poisson process of short connections, each with one file. Not over UDP.",
         params: ShortFlows::PARAMS,
     },
     Variant {
@@ -51,7 +51,7 @@ pub(crate) const SOURCES: &[Variant] = &[
     },
     Variant {
         name: "dash",
-        doc: "Adaptive video: a player requests segments, chooses the rate of each, and plays from its buffer. TCP only; \
+        doc: "Adaptive video: a player requests segments, chooses the rate of each, and plays from its buffer. Not over UDP; \
              requests are packets on the way back.",
         params: Dash::PARAMS,
     },
