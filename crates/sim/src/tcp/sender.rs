@@ -366,11 +366,20 @@ impl Sender {
             return false;
         }
         let small = len < self.params.segment.get() && from >= self.snd_max;
-        if small && self.params.nagle && !self.closed && self.snd_una < self.snd_max {
+        if small && self.params.nagle && !self.closed && self.delays_small() {
             return false;
+        }
+        if small && self.uses_rack() {
+            self.rack.small_end = from + len;
         }
         self.transmit(now, from, len, out);
         true
+    }
+
+    /// Whether a small segment waits: while data are outstanding (RFC 9293 section 3.7.4), in Linux only while a
+    /// small segment is (Minshall, draft-minshall-nagle-01).
+    fn delays_small(&self) -> bool {
+        self.snd_una < if self.uses_rack() { self.rack.small_end } else { self.snd_max }
     }
 
     /// Sends the segment at `snd_una` again.

@@ -58,6 +58,8 @@ pub struct Rack {
     pacer: Option<Box<Pacer>>,
     /// Whether there are tail loss probes.
     probes: bool,
+    /// The end of the last segment smaller than full.
+    pub(super) small_end: u64,
 }
 
 /// The use of the window (RFC 7661 section 4.1), over about a round trip.
@@ -121,6 +123,7 @@ impl Rack {
         marks: Marks::NONE,
         pacer: None,
         probes: true,
+        small_end: 0,
     };
 
     /// The first of its timers and `other`.
