@@ -1,11 +1,20 @@
 //! Names for scenarios.
 
-use apportion::catalogue;
+use apportion::{Catalog, catalogue};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
-use crate::discipline::catalog;
 use crate::errors::of_run;
+use crate::{congestion, discipline, stack};
+
+/// The library's catalogue with the registered disciplines, congestion controls and transport stacks.
+pub fn catalog() -> Catalog {
+    let mut catalog = Catalog::default();
+    discipline::add_to(&mut catalog);
+    congestion::add_to(&mut catalog);
+    stack::add_to(&mut catalog);
+    catalog
+}
 
 #[pyfunction]
 pub fn explain(name: &str) -> PyResult<String> {

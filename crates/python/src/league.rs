@@ -9,7 +9,8 @@ use apportion::{Cancel, LeagueError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::discipline::{self, Session};
+use crate::catalogue::catalog;
+use crate::discipline::Session;
 use crate::errors::of_run;
 use crate::parts::Cache;
 use crate::run::{Counts, watched};
@@ -29,7 +30,7 @@ pub struct League {
 impl League {
     fn all<'a>(&self) -> apportion::League<'a> {
         let league = apportion::League::new()
-            .catalog(&discipline::catalog())
+            .catalog(&catalog())
             .disciplines(self.disciplines.clone())
             .situations(self.situations.clone())
             .seeds(self.seeds);
@@ -91,10 +92,8 @@ pub struct Pairs {
 
 impl Pairs {
     fn all<'a>(&self) -> apportion::Pairs<'a> {
-        let mut pairs = apportion::Pairs::new()
-            .catalog(&discipline::catalog())
-            .services(self.services.clone())
-            .seeds(self.seeds);
+        let mut pairs =
+            apportion::Pairs::new().catalog(&catalog()).services(self.services.clone()).seeds(self.seeds);
         if !self.disciplines.is_empty() {
             pairs = pairs.disciplines(self.disciplines.clone());
         }

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::discipline;
+use crate::catalogue::catalog;
 use crate::errors::{Given, of_key, of_scenario};
 use crate::events::Callbacks;
 use crate::parts::{self, Cache, Packed};
@@ -30,7 +30,7 @@ impl Scenario {
 
     fn load(py: Python<'_>, builder: ScenarioBuilder, given: Given) -> PyResult<Self> {
         // The builder may read files, for example traces.
-        let builder = builder.catalog(&discipline::catalog());
+        let builder = builder.catalog(&catalog());
         let loaded = py.detach(|| builder.load());
         match loaded {
             Ok(inner) => Ok(Self { inner, given }),

@@ -19,7 +19,7 @@ mod spec;
 pub use laws::check_laws;
 pub use packet::Packet;
 pub use session::Session;
-pub use spec::{Argument, arguments, catalog, leak, params, register};
+pub use spec::{Argument, add_to, arguments, leak, params, register};
 
 pub use buffer::Buffer;
 pub use host::Link;

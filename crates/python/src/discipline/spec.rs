@@ -12,7 +12,6 @@ use pyo3::types::PyType;
 
 use super::buffer::SCHEDULERS;
 use super::host::Host;
-use crate::{congestion, stack};
 
 /// A class that is a discipline.
 pub struct Spec {
@@ -147,16 +146,12 @@ fn kind_of(default: &str) -> Option<param::Kind> {
     quantities.into_iter().find_map(|(fits, kind)| fits.then_some(kind))
 }
 
-/// The library's catalogue with the registered disciplines, congestion controls and transport stacks.
-pub fn catalog() -> Catalog {
-    let mut catalog = Catalog::default();
+/// Adds the registered disciplines.
+pub fn add_to(catalog: &mut Catalog) {
     for spec in registered().values() {
         // Registration has refused a class that cannot be added.
-        let _ = add(&mut catalog, spec);
+        let _ = add(catalog, spec);
     }
-    congestion::add_to(&mut catalog);
-    stack::add_to(&mut catalog);
-    catalog
 }
 
 fn add(
