@@ -176,13 +176,9 @@ impl Receiver {
                 _ => self.acknowledge_repeat((from, end_of_segment), out),
             }
         } else if from > self.rcv_nxt {
-            let is_held = self.early.iter().any(|&(start, to)| start <= from && end_of_segment <= to);
+            let again = self.held((from, end_of_segment));
             self.hold(from, end_of_segment);
-            if is_held {
-                self.acknowledge_repeat((from, end_of_segment), out);
-            } else {
-                self.acknowledge(out);
-            }
+            self.acknowledge_repeat(again, out);
         } else {
             self.take(now, end_of_segment, out);
         }
@@ -353,22 +349,36 @@ impl Receiver {
         if self.params.offers_ecn() && is_asked { Flags::ECE } else { Flags::NONE }
     }
 
+    /// The bytes of a segment beyond a hole if all of them have arrived before and are reported; else an empty
+    /// range. What follows the highest of them, as in nearly all cases, has not.
+    fn held(&self, (from, end): (u64, u64)) -> (u64, u64) {
+        let is_reported = from < self.highest && self.params.sack_recovery == SackRecovery::Rack;
+        let is_held = is_reported && self.early.iter().any(|&(start, to)| start <= from && end <= to);
+        if is_held { (from, end) } else { (0, 0) }
+    }
+
+    /// Takes early ranges that `to` reaches. Returns the first bytes that arrived twice (RFC 2883 section 4.1);
+    /// an empty range if there are none.
+    #[inline(never)]
+    fn absorb(&mut self, to: u64) -> (u64, u64) {
+        let mut again = (u64::MAX, 0);
+        // In most cases one range, which ends beyond `to`: others would have to lie within the segment.
+        while let Some(at) = self.first_reached(to) {
+            let (start, end) = self.early.remove(at);
+            if start < to.min(again.0) {
+                again = (start, end.min(to));
+            }
+            self.rcv_nxt = self.rcv_nxt.max(end);
+        }
+        again
+    }
+
     /// Takes bytes in order, up to `to`, and early ranges that become contiguous.
     fn take<W: SegmentSink>(&mut self, now: Time, to: u64, out: &mut W) {
         let before = self.rcv_nxt;
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
-        let mut again: Option<(u64, u64)> = None;
-        if gap {
-            // In most cases one range, which ends beyond `to`: others would have to lie within the segment.
-            while let Some(at) = self.first_reached(to) {
-                let (start, end) = self.early.remove(at);
-                if start < to && again.is_none_or(|(first, _)| start < first) {
-                    again = Some((start, end.min(to)));
-                }
-                self.rcv_nxt = self.rcv_nxt.max(end);
-            }
-        }
+        let again = if gap { self.absorb(to) } else { (0, 0) };
         if !self.reading {
             self.unread += self.rcv_nxt - before;
         }
@@ -378,11 +388,7 @@ impl Receiver {
             Some(delayed) if !(jumped || finished || gap && self.params.ack_gap_fill) => {
                 self.delay(now, delayed, out);
             }
-            _ => match again {
-                // RFC 2883 section 4.1: the first bytes that arrived twice.
-                Some(again) => self.acknowledge_repeat(again, out),
-                None => self.acknowledge(out),
-            },
+            _ => self.acknowledge_repeat(again, out),
         }
     }
 
