@@ -43,7 +43,7 @@ pub enum Command {
     Close,
 }
 
-/// What an end writes on a datagram, beside its payload.
+/// The fields of a datagram beside its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Bytes on the wire, with the headers of IP and, for QUIC, UDP; 0 counts as 1.

@@ -112,7 +112,7 @@ impl fmt::Debug for Host {
     }
 }
 
-/// One end of a connection, as its object is told of it.
+/// One end of a connection, as its object sees it.
 #[pyclass(frozen, get_all, module = "apportion._native")]
 pub struct StackEnd {
     is_source: bool,
