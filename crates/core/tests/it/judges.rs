@@ -22,9 +22,9 @@ enum Verdict {
     NotApplicable(&'static str),
 }
 
-/// What is asserted of a discipline.
+/// The assertions about a discipline.
 enum Check {
-    /// Its behaviour.
+    /// Asserts its behaviour.
     Does(fn()),
     /// A table is accepted and its parameters have these values.
     Shows(Shown),

@@ -90,12 +90,12 @@ impl Bench {
         Self::seeded(table, 1)
     }
 
-    /// The same with another stream of random numbers.
+    /// Creates one with another stream of random numbers.
     pub fn seeded(table: &str, seed: u64) -> Self {
         Self::on(table, LinkContext { seed, ..setup(&[]) })
     }
 
-    /// The same on a link of `rate`.
+    /// Creates one on a link of `link_rate`.
     pub fn at_rate(table: &str, link_rate: Rate) -> Self {
         Self::on(table, LinkContext { link_rate, ..setup(&[]) })
     }

@@ -117,7 +117,7 @@ fn cobalt_overflows() {
     }
 }
 
-/// As `codel_signals`; COBALT's second signal is due at once.
+/// Repeats `codel_signals` for COBALT: its second signal is due at once.
 fn cobalt_drops(table: &str) {
     let mut bench = Bench::new(table);
     bench.burst(ms(0.0), 20, 1_000, Ecn::NotEct);
@@ -127,8 +127,8 @@ fn cobalt_drops(table: &str) {
     assert!(bench.dropped(DropReason::Early) > 0 && bench.marks() == 0);
 }
 
-/// Of 20 packets the first `capable` are ECN-capable. Those are marked, at each of the later departures one;
-/// packets that are not are dropped.
+/// Sends 20 packets, of which the first `capable` are ECN-capable. Those are marked, one at each of the later
+/// departures; the others are dropped.
 fn cobalt_marks(table: &str, capable: u32) {
     let mut bench = Bench::new(table);
     bench.burst(ms(0.0), capable, 1_000, Ecn::Ect0);
