@@ -23,17 +23,17 @@ use crate::model::{
 };
 use crate::tcp::SackRecovery;
 
-/// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 3 to 54
-/// million. Chosen: a slow machine, and disciplines that cost more than a FIFO.
+/// Packet-hops and writes per second of CPU time. `docs/performance.md` measures 3 to 54 million.
+/// Chosen: a slow machine, and disciplines that cost more than a FIFO.
 const PER_SECOND: f64 = 4e6;
 /// Bytes of the program with its catalogue, before it has a scenario, and of a link; both measured with one
 /// flow, on one link and on a fat tree of 1,536.
 const PROGRAM: f64 = 14e6;
 const PER_LINK: f64 = 2.9e3;
 /// Bytes of a connection with its flow's entries in the scenario and in results, which are more than half of
-/// it (`docs/validation.md`).
+/// it (`docs/performance.md`).
 const PER_CONNECTION: f64 = 2.4e3;
-/// Bytes of the state of RACK and CUBIC per connection, in addition (`docs/validation.md`).
+/// Bytes of the state of RACK and CUBIC per connection, in addition (`docs/performance.md`).
 const PER_RACK: f64 = 1.3e3;
 /// Bytes of a packet on a wire or in a queue: a handle of 16 bytes and a body of 64
 /// (`crates/sim/src/packet.rs`), in tables that grow by doubling.
