@@ -29,7 +29,7 @@ use crate::congestion::pacing::Pacer;
 use crate::congestion::window::{self, basis, hold};
 use probe::Probe;
 use record::{Delivery, Losses, Prior, Record};
-use undo::Before;
+use undo::{Before, Resent};
 
 /// The state of a sender with RFC 8985.
 #[derive(Clone, Debug)]
@@ -41,6 +41,7 @@ pub struct Rack {
     prr: Prr,
     /// The window before a loss was found. Boxed: few connections are in recovery at a time.
     before: Option<Box<Before>>,
+    resent: Option<Resent>,
     hystart: HyStart,
     /// The number of timeouts since new data were acknowledged.
     timeouts: u32,
@@ -113,6 +114,7 @@ impl Rack {
         high_seq: 0,
         prr: Prr::new(0.0),
         before: None,
+        resent: None,
         hystart: HyStart::START,
         timeouts: 0,
         usage: Usage::NONE,
@@ -156,7 +158,7 @@ impl Sender {
         if self.whole_acks {
             self.rack.prior = self.rack.record.prior();
         }
-        let mut delivery = Delivery::default();
+        let mut delivery = self.rack.record.delivery();
         let reports = !segment.sack.is_empty();
         let duplicate = reports && self.note_reports(now, ack, segment, &mut delivery);
         if advanced {
@@ -165,9 +167,10 @@ impl Sender {
         self.take_sample(now, advanced, segment, &delivery);
         let marked = self.reads_marks(now, ack, segment, delivery.segments);
         if advanced {
+            let una = self.snd_una;
             self.advance(now, ack);
             self.rack.timeouts = 0;
-            self.undo_if_needless(segment);
+            self.undo_if_needless(segment, una, &delivery);
         } else if self.rack.record.reports_older(&delivery) {
             // Linux: the retransmission of the first segment is not late while older data arrive.
             self.restart_timer(now);
@@ -189,17 +192,21 @@ impl Sender {
 
     /// Stores the window that is about to be reduced because of a loss.
     fn remember_window(&mut self) {
-        let before = Before::new(self.window.cwnd, self.window.ssthresh);
+        let before = Before { cwnd: self.window.cwnd, ssthresh: self.window.ssthresh };
         self.rack.before = self.params.timestamps.then(|| Box::new(before));
     }
 
-    /// Restores the window if an ACK of new data shows that nothing was lost.
-    fn undo_if_needless(&mut self, segment: &Segment) {
-        let before = self.rack.before.as_deref().copied();
-        let Some(before) = before.filter(|before| before.was_needless(segment)) else { return };
-        if !self.rack.recovers() {
+    /// Restores the window if an ACK of the segment at `una` and perhaps more shows that nothing was lost.
+    fn undo_if_needless(&mut self, segment: &Segment, una: u64, delivery: &Delivery) {
+        let Some(resent) = self.rack.resent else { return };
+        if self.snd_una >= resent.end {
+            self.rack.resent = None;
+        }
+        let Some(before) = self.rack.before.as_deref().copied() else { return };
+        if !self.rack.recovers() || !resent.is_after(segment) {
             return;
         }
+        self.rack.record.note_late(una, delivery);
         self.window.cwnd = self.window.cwnd.max(before.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
         self.rack.record.forget_losses();
@@ -435,9 +442,7 @@ impl Sender {
     /// Sends an outstanding segment again.
     fn resend<W: SegmentSink>(&mut self, now: Time, from: u64, to: u64, out: &mut W) {
         self.transmit(now, from, to.min(self.data_end()) - from, out);
-        if let Some(before) = &mut self.rack.before {
-            before.note_retransmission(now);
-        }
+        self.rack.resent = Some(Resent::with(self.rack.resent, now, to));
         self.rack.record.send_again(now, to);
         if from == self.snd_una {
             self.restart_timer(now);
@@ -562,11 +567,11 @@ mod tests {
         sender.supply_unlimited(Time::ZERO, &mut out);
         sender.start(Time::ZERO, &mut out);
         assert_eq!(out.0, 10);
-        // Segments 2 and then 1 arrive: there is reordering, and 0 has until 50 + 50/4 ms. 10 and 11 are new.
+        // Segments 2 and then 1 arrive: there is reordering, and 0 has until 51 + 50/4 ms. 10 and 11 are new.
         report(&mut sender, at(50_000), 2, &mut out);
         report(&mut sender, at(51_000), 1, &mut out);
-        assert_eq!((out.0, sender.next_timer()), (12, Some(at(62_500))));
-        sender.on_timer(at(62_500), &mut out);
+        assert_eq!((out.0, sender.next_timer()), (12, Some(at(63_500))));
+        sender.on_timer(at(63_500), &mut out);
         assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (Phase::Recovery, 1));
         // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. The
         // arrival is older than the retransmission of 0, so the timer of the latter restarts.

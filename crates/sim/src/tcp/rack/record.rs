@@ -46,6 +46,8 @@ pub struct Delivery {
     /// Whether any cumulatively acknowledged segment was sent more than once: the others may have arrived
     /// long ago.
     resent: bool,
+    /// RACK.fack before the ACK: segments that one ACK reports have arrived in no order that it tells.
+    fack: u64,
 }
 
 impl Delivery {
@@ -85,7 +87,7 @@ pub struct Record {
     sacked: u32,
     /// RACK.xmit_ts and RACK.end_seq: the segment sent last among those delivered.
     latest: Option<(Time, u64)>,
-    /// RACK.rtt: the round-trip time of that segment.
+    /// RACK.rtt: the round-trip time of the segment delivered last.
     rtt: Span,
     min_rtt: Option<Span>,
     /// RACK.fack: the highest offset delivered.
@@ -108,6 +110,12 @@ impl Record {
         fack: 0,
         reordering: 0,
     };
+
+    /// A delivery by an ACK of which nothing is recorded yet.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        Delivery { fack: self.fack, ..Delivery::default() }
+    }
 
     /// Segments in flight: sent, not delivered and not lost.
     #[must_use]
@@ -253,8 +261,8 @@ impl Record {
             self.lost.remove(&segment.end);
         }
         // Step 3: it arrived later than one above it, and its retransmission is not the cause.
-        if segment.end < self.fack && !segment.again {
-            self.reordering = self.reordering.max(self.fack - start);
+        if segment.end < delivery.fack && !segment.again {
+            self.note_late(start, delivery);
         }
         self.fack = self.fack.max(segment.end);
         let rtt = now.since(segment.at);
@@ -265,10 +273,15 @@ impl Record {
         if !segment.again {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
         }
+        self.rtt = rtt;
         if self.latest.is_none_or(|latest| latest < (segment.at, segment.end)) {
             self.latest = Some((segment.at, segment.end));
-            self.rtt = rtt;
         }
+    }
+
+    /// Notes that the ACK of `delivery` shows a first transmission that arrived late, of the segment at `start`.
+    pub fn note_late(&mut self, start: u64, delivery: &Delivery) {
+        self.reordering = self.reordering.max(delivery.fack.saturating_sub(start));
     }
 
     /// Marks segments that RACK presumes lost (RFC 8985 section 6.2 steps 4 and 5). Returns the number of
@@ -428,5 +441,25 @@ mod tests {
         let losses = record.detect(at(111), window);
         assert_eq!((losses.segments, losses.next), (1, Some(at(130))), "the fourth is lost");
         assert_eq!(record.detect(at(130), window), Losses { segments: 1, again: 1, next: None });
+    }
+
+    #[test]
+    fn the_segment_delivered_last_gives_the_round_trip_time() {
+        let mut record = sent(&[0, 5, 10, 12]);
+        record.sack(at(50), 0, 300, 400, &mut record.delivery());
+        record.acknowledge(at(60), 0, 100, &mut record.delivery());
+        // The first took 60 ms, though the fourth was sent after it.
+        assert_eq!(record.detect(at(60), Span::from_millis(20)).next, Some(at(90)));
+    }
+
+    #[test]
+    fn segments_that_one_ack_reports_are_not_reordered() {
+        let mut record = sent(&[0, 1, 2, 3]);
+        let mut delivery = record.delivery();
+        record.sack(at(50), 0, 300, 400, &mut delivery);
+        record.sack(at(50), 0, 100, 200, &mut delivery);
+        assert_eq!(record.reordering(), 0);
+        record.sack(at(51), 0, 200, 300, &mut record.delivery());
+        assert_eq!(record.reordering(), 200, "a second ACK reports one below the highest");
     }
 }

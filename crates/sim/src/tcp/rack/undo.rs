@@ -14,26 +14,29 @@ pub(super) struct Before {
     pub cwnd: f64,
     /// pipe_prev.
     pub ssthresh: f64,
-    /// RetransmitTS: the timestamp of the first retransmission since then.
-    retransmit_ts: Option<u32>,
 }
 
-impl Before {
-    /// Stores a window that is about to be reduced because of a loss.
-    pub(super) const fn new(cwnd: f64, ssthresh: f64) -> Self {
-        Self { cwnd, ssthresh, retransmit_ts: None }
-    }
+/// The retransmissions since the last time at which no outstanding segment had been sent again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resent {
+    /// RetransmitTS of RFC 3522 section 3.2: the timestamp of the first of them. A later reduction keeps it, so
+    /// that the arrival of an older retransmission is not taken for that of a first transmission.
+    retransmit_ts: u32,
+    /// The highest end of them.
+    pub end: u64,
+}
 
-    /// Notes a retransmission.
-    pub(super) fn note_retransmission(&mut self, now: Time) {
-        self.retransmit_ts.get_or_insert(Segment::timestamp_at(now));
+impl Resent {
+    /// These retransmissions, if there are any, and one more, up to `end`.
+    pub(super) fn with(others: Option<Self>, now: Time, end: u64) -> Self {
+        let this = Self { retransmit_ts: Segment::timestamp_at(now), end };
+        others.map_or(this, |others| Self { end: others.end.max(end), ..others })
     }
 
     /// Whether an ACK of new data shows that nothing was lost: it echoes a timestamp from before the first
     /// retransmission, so the first transmission has arrived (RFC 3522 section 3.2 step (4)).
-    pub(super) fn was_needless(&self, segment: &Segment) -> bool {
+    pub(super) fn is_after(&self, segment: &Segment) -> bool {
         // Timestamps wrap (RFC 7323 section 5.2).
-        let earlier = |ts| segment.timestamp.wrapping_sub(ts) > u32::MAX / 2;
-        segment.timestamp != 0 && self.retransmit_ts.is_some_and(earlier)
+        segment.timestamp != 0 && segment.timestamp.wrapping_sub(self.retransmit_ts) > u32::MAX / 2
     }
 }
