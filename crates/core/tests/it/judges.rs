@@ -76,7 +76,7 @@ fn judge(cases: &[Case]) -> [usize; 3] {
     counts
 }
 
-// `docs/validation.md` has these numbers: cases that agree, that differ, and that are not applicable.
+// `docs/trust.md` has these numbers: cases that agree, that differ, and that are not applicable.
 
 #[test]
 fn the_traffic_control_tests_of_ns3() {

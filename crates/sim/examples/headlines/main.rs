@@ -7,7 +7,7 @@
 //! headlines fct SEEDS SECONDS       completion times with the ranks of pFabric: PACKS' abstract; RIFO
 //! headlines afq SEEDS SECONDS       completion times of short flows, with TCP relative to AFQ: abstract
 //! ```
-//! Each row has the mean over the seeds with Student's 95 % interval; README.md lists the papers' figures.
+//! Each row has the mean over the seeds with Student's 95 % interval; docs/headlines.md has the papers' figures.
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
