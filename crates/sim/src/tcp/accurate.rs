@@ -20,7 +20,8 @@
 //!
 //! with two standard deviations above the mean, where the appendix has only the mean. With half of the ACKs
 //! lost, and delayed ACKs, the mean alone misses up to 13 % of the marks, the maximum of the field invents up
-//! to 25 times as many, and this formula is within 1 %.
+//! to 25 times as many, and this formula is within 1 %. Before the first mark p is 0: what a congestion control
+//! assumes at first, such as Prague's alpha of 1, is no share that prevails.
 //! - Segments have one size, so packets stand for bytes (appendix A.3).
 //! - An ACK that acknowledges nothing new is taken for superseded; timestamps are not examined. The next one
 //!   repeats its content.
@@ -119,6 +120,7 @@ impl Marks {
         if segments == 0 {
             return 0;
         }
+        let prevailing = if *self == Self::NONE { 0.0 } else { prevailing };
         let least = (u32::from(flags.ace()) + DIVACE - self.0 % DIVACE) % DIVACE;
         let marks = least + DIVACE * cycles(least, segments, prevailing);
         self.0 = self.0.wrapping_add(marks);
@@ -144,9 +146,9 @@ mod tests {
 
     use super::*;
 
-    /// One decoding from a count of 5.
+    /// One decoding from a count of 13, after eight marks.
     fn decoded(ace: u8, segments: u32, prevailing: f64) -> u32 {
-        Marks::default().decode(Flags::from_ace(ace), segments, prevailing)
+        Marks(INITIAL + DIVACE).decode(Flags::from_ace(ace), segments, prevailing)
     }
 
     #[test]
@@ -180,6 +182,13 @@ mod tests {
         // 12 segments at 10 %: 1.2 + 2.1 marks at most, not 9. At 60 %: 7.2 + 3.4, so 9.
         assert_eq!([decoded(6, 12, 0.1), decoded(6, 12, 0.6)], [1, 9]);
         assert_eq!([decoded(5, 40, 0.0), decoded(5, 40, 0.5)], [0, 24]);
+    }
+
+    #[test]
+    fn before_the_first_mark_none_is_assumed() {
+        let mut marks = Marks::NONE;
+        let mut decoded = |ace, segments| marks.decode(Flags::from_ace(ace), segments, 1.0);
+        assert_eq!([decoded(5, 16), decoded(6, 10), decoded(6, 16)], [0, 1, 16]);
     }
 
     #[test]
