@@ -214,7 +214,7 @@ impl Control for CobaltControl {
         let is_lost = state.drop_prob > 0.0 && random.chance(state.drop_prob);
         match signals {
             _ if is_lost => Verdict::Drop,
-            true if self.ecn && head.is_capable => Verdict::Mark,
+            true if self.ecn && head.ecn.is_capable() => Verdict::Mark,
             true => Verdict::Drop,
             false => Verdict::Send,
         }

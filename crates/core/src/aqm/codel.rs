@@ -10,6 +10,7 @@
 //!   call has a bound; the next call continues.
 //! - With `ecn`, an ECN-capable packet is marked and sent instead of dropped (as RFC 8290 section 4.2 permits
 //!   for FQ-CoDel).
+//! - `ce_threshold` is Linux's.
 //!
 //! Behind a scheduler with per-flow queues, each queue has its own CoDel (`per_queue.rs`).
 //!
@@ -57,6 +58,11 @@ params! {
         /// Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.
         mtu: Bytes = Param::of("1514B", "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame").symbol("maxpacket"),
         ecn: bool = ECN,
+        /// Marks each ECN-capable packet that waited longer, at once and whatever `ecn` is, as DCTCP wants. The signals of
+        /// the control loop stay. Unset: none.
+        ce_threshold: Option<Span> = Param::unset("Linux, tc-codel(8)"),
+        /// Whether `ce_threshold` is for L4S packets (ECT(1) or CE) alone, which then get no other signal.
+        l4s: bool = Param::of("false", "chosen: `ce_threshold` is Linux's; RFC 9331 section 5.1 says which packets are L4S"),
     }
     check: |params: &Self, _| params.check()
 }
@@ -64,11 +70,39 @@ params! {
 impl CodelControl {
     fn check(&self) -> Result<(), ParamError> {
         require(
+            !self.l4s || self.ce_threshold.is_some(),
+            "l4s",
+            "without `ce_threshold` L4S packets would get no signal; set it, for example \"1ms\"",
+        )?;
+        require(
             self.interval > Span::ZERO,
             "interval",
             "it must be above zero; write for example \"100ms\"",
         )?;
         require(self.target <= self.interval, "target", "it must not be longer than `interval`")
+    }
+
+    /// RFC 8289 section 5.4, `dequeue`, for one packet.
+    #[inline(always)]
+    fn control(&self, state: &mut CodelState, now: Time, head: Head) -> Verdict {
+        if state.is_ok_to_drop(self, now, head) {
+            return state.signal(self, now, head.ecn.is_capable());
+        }
+        (state.dropping, state.is_due) = (false, false);
+        Verdict::Send
+    }
+
+    /// Decides as [`control`](Self::control), and by a threshold of the sojourn time.
+    #[inline(never)]
+    fn judge_above(&self, threshold: Span, state: &mut CodelState, now: Time, head: Head) -> Verdict {
+        let is_above = head.sojourn > threshold;
+        if self.l4s && head.ecn.is_l4s() {
+            return if is_above { Verdict::Mark } else { Verdict::Send };
+        }
+        match self.control(state, now, head) {
+            Verdict::Send if is_above && !self.l4s && head.ecn.is_capable() => Verdict::Mark,
+            verdict => verdict,
+        }
     }
 }
 
@@ -148,14 +182,12 @@ impl CodelState {
 impl Control for CodelControl {
     type State = CodelState;
 
-    /// RFC 8289 section 5.4, `dequeue`, for one packet.
     #[inline(always)]
     fn judge(&self, state: &mut CodelState, now: Time, head: Head, _random: &mut Stream) -> Verdict {
-        if state.is_ok_to_drop(self, now, head) {
-            return state.signal(self, now, head.is_capable);
+        match self.ce_threshold {
+            None => self.control(state, now, head),
+            Some(threshold) => self.judge_above(threshold, state, now, head),
         }
-        (state.dropping, state.is_due) = (false, false);
-        Verdict::Send
     }
 
     fn found_empty(&self, state: &mut CodelState) {

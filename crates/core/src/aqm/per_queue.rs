@@ -20,7 +20,7 @@ use super::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use super::{Admission, BufferPolicy, Victim};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{BufferSize, Limit, LinkLimit};
-use crate::packet::{FlowId, Packet};
+use crate::packet::{Ecn, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{End, Queued, Scheduler};
@@ -35,8 +35,8 @@ pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
 pub struct Head {
     /// The sojourn time of the packet.
     pub sojourn: Span,
-    /// Whether the packet is ECN-capable.
-    pub is_capable: bool,
+    /// The ECN field of the packet.
+    pub ecn: Ecn,
     /// The bytes behind the packet in its queue.
     pub behind: Bytes,
     /// The bytes behind the packet in all queues of the link.
@@ -186,7 +186,7 @@ fn dequeue_after_drop<P: Packet, C: Control>(
 }
 
 fn head<P: Packet>(queued: &Queued<P>, now: Time, behind: Bytes, waiting: Bytes) -> Head {
-    Head { sojourn: queued.sojourn(now), is_capable: queued.packet.ecn().is_capable(), behind, waiting }
+    Head { sojourn: queued.sojourn(now), ecn: queued.packet.ecn(), behind, waiting }
 }
 
 fn mark<P: Packet>(queued: &mut Queued<P>, now: Time, sink: &mut dyn Sink<P>) {

@@ -61,6 +61,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("dualpi2", "k") => "3",
         (_, "rtt_max") => "88ms",
         (_, "range") => "0s",
+        (_, "ce_threshold") => "1.5ms",
         (_, "classic_weight") => "0.2",
         (_, "tupdate") => "16ms",
         (_, "max_burst") => "99ms",
@@ -352,8 +353,18 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("ahab", "epoch" | "k" | "k_customer")
         | ("ramp", "target_delay" | "patience")
         | ("pfd", "thresh") => true,
-        _ => ["hold", "peak", "maxrate", "bucket", "initial", "report_discards", "form", "levels"]
-            .contains(&name),
+        _ => [
+            "ce_threshold",
+            "hold",
+            "peak",
+            "maxrate",
+            "bucket",
+            "initial",
+            "report_discards",
+            "form",
+            "levels",
+        ]
+        .contains(&name),
     }
 }
 

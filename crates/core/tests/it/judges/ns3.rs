@@ -13,7 +13,7 @@ mod red;
 use super::Case;
 
 /// No parameter marks by sojourn time alone.
-const NO_CE_THRESHOLD: &str = "no discipline here has a CE threshold";
+const NO_COBALT_THRESHOLD: &str = "`codel` and `fq_codel` have a CE threshold, and no other discipline here";
 
 pub fn cases() -> Vec<Case> {
     [codel::cases(), flows::cases(), pie::cases(), red::cases(), plain::cases()]

@@ -4,7 +4,7 @@ use apportion_core::{DropReason, Ecn};
 
 use super::super::bench::{Bench, ms};
 use super::super::{Case, agrees, differs, none};
-use super::NO_CE_THRESHOLD;
+use super::NO_COBALT_THRESHOLD;
 
 pub fn cases() -> Vec<Case> {
     let law = "the control law has an exact square root (RFC 8289 section 5.6); the kernel and ns-3 take one Newton \
@@ -23,10 +23,10 @@ pub fn cases() -> Vec<Case> {
         agrees("codel, mark 1, bytes", || codel_signals("codel limit=500kB ecn=true", Ecn::NotEct)),
         agrees("codel, mark 2, packets", || codel_signals("codel limit=500p ecn=true", Ecn::Ect0)),
         agrees("codel, mark 2, bytes", || codel_signals("codel limit=500kB ecn=true", Ecn::Ect0)),
-        none("codel, mark 3, packets", NO_CE_THRESHOLD),
-        none("codel, mark 3, bytes", NO_CE_THRESHOLD),
-        none("codel, mark 4, packets", NO_CE_THRESHOLD),
-        none("codel, mark 4, bytes", NO_CE_THRESHOLD),
+        agrees("codel, mark 3, packets", || codel_threshold("codel limit=500p", 3)),
+        agrees("codel, mark 3, bytes", || codel_threshold("codel limit=500kB", 3)),
+        agrees("codel, mark 4, packets", || codel_threshold("codel limit=500p", 20)),
+        agrees("codel, mark 4, bytes", || codel_threshold("codel limit=500kB", 20)),
         agrees("cobalt, enqueue and dequeue, packets", || fifo_order("cobalt limit=1500p")),
         agrees("cobalt, enqueue and dequeue, bytes", || fifo_order("cobalt limit=1500kB")),
         agrees("cobalt, drop", cobalt_overflows),
@@ -36,8 +36,8 @@ pub fn cases() -> Vec<Case> {
         agrees("cobalt, mark 2, bytes", || cobalt_marks("cobalt limit=500kB", 20)),
         agrees("cobalt, mark 3, packets", || cobalt_marks("cobalt limit=500p", 3)),
         agrees("cobalt, mark 3, bytes", || cobalt_marks("cobalt limit=500kB", 3)),
-        none("cobalt, CE threshold, packets", NO_CE_THRESHOLD),
-        none("cobalt, CE threshold, bytes", NO_CE_THRESHOLD),
+        none("cobalt, CE threshold, packets", NO_COBALT_THRESHOLD),
+        none("cobalt, CE threshold, bytes", NO_COBALT_THRESHOLD),
         differs("cobalt, enhanced BLUE, packets", blue, || {
             cobalt_of_long_delays("cobalt limit=1000p ecn=false", 99);
         }),
@@ -105,6 +105,23 @@ fn codel_signals(table: &str, ecn: Ecn) {
     assert_eq!(signals(&bench), 1 + moves, "as many signals as the time of the next one moved");
     assert_eq!(bench.held(), held - 1 - if is_marked { 0 } else { moves as u64 });
     assert!(if is_marked { moves == 1 && bench.drops() == 0 } else { moves > 1 && bench.marks() == 0 });
+}
+
+/// 20 packets at 0, of which the first `capable` are ECN-capable, and a threshold of 2 ms: departures above it
+/// are marked, by CoDel at 210 ms, and nothing is dropped before others are at the head.
+fn codel_threshold(table: &str, capable: u32) {
+    let mut bench = Bench::new(&format!("{table} ecn=true ce_threshold=2ms"));
+    bench.burst(ms(0.0), capable, 1_000, Ecn::Ect0);
+    bench.burst(ms(0.0), 20 - capable, 1_000, Ecn::NotEct);
+    let times =
+        if capable == 20 { [(1.0, 0), (3.0, 1), (10.0, 2)] } else { [(10.0, 1), (210.0, 2), (210.0, 3)] };
+    for (at, marks) in times {
+        let held = bench.held();
+        bench.depart(ms(at)).expect("a packet");
+        assert_eq!((bench.marks(), bench.drops(), bench.held()), (marks, 0, held - 1), "at {at} ms");
+    }
+    bench.depart(ms(420.0)).expect("a packet");
+    assert_eq!(bench.drops() > 0, capable < 20);
 }
 
 /// 200 packets into a buffer of 100: the probability of BLUE rises.

@@ -28,7 +28,7 @@ const fn refuses_here(name: &'static str, why: &'static str, table: &'static str
     Case(name, Verdict::Differs(why, Check::Refuses(table, key)))
 }
 
-const CE_THRESHOLD: &str = "no discipline here has a CE threshold";
+const CE_THRESHOLD: &str = "`fq` has no CE threshold; `codel` and `fq_codel` do";
 const HANDLE: &str = "a link has one queue, without a handle, and nothing is deleted";
 const CHANGE: &str = "a change names the whole queue, so no setting is kept from before";
 const CLASS: &str = "there is no list of the classes that a discipline makes";
@@ -68,7 +68,11 @@ fn codel() -> Vec<Case> {
         shows("codel 9178", "codel preset=paper target=100ms", "limit=1000p target=100ms interval=100ms"),
         shows("codel 78d1", "codel preset=paper interval=20ms", "limit=1000p target=5ms interval=20ms"),
         shows("codel 238a", "codel preset=paper ecn=true", "limit=1000p target=5ms interval=100ms ecn=true"),
-        none("codel 939c", CE_THRESHOLD),
+        shows(
+            "codel 939c",
+            "codel preset=paper ecn=true ce_threshold=20ms",
+            "limit=1000p target=5ms ce_threshold=20ms interval=100ms ecn=true",
+        ),
         none("codel 8380", HANDLE),
         agrees("codel 289c", || limit_later("codel", 5_000)),
         agrees("codel 0648", || limit_later("codel", 100)),
@@ -115,7 +119,11 @@ fn fq_codel() -> Vec<Case> {
             "ecn=false",
             "limit=10240p target=5ms interval=100ms memory_limit=32MB ecn=false drop_batch=64"
         ),
-        none("fq_codel 5381", CE_THRESHOLD),
+        kernel!(
+            "fq_codel 5381",
+            "ce_threshold=1024ms",
+            "limit=10240p target=5ms ce_threshold=1024ms interval=100ms memory_limit=32MB ecn=true drop_batch=64"
+        ),
         kernel!(
             "fq_codel c9d2",
             "drop_batch=100",
