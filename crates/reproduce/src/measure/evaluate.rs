@@ -3,7 +3,7 @@
 use apportion_core::queue::DropReason;
 use apportion_report::mbps;
 use apportion_report::statistics::{jain, mean, sigma};
-use apportion_runtime::outcome::{FlowOutcome, LinkOutcome};
+use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome};
 
 use super::elementwise::combine;
 use super::flows::Flows;
@@ -35,6 +35,12 @@ fn quantile(mut each: Vec<f64>, share: f64) -> Option<f64> {
     each.get(rank.saturating_sub(1)).copied()
 }
 
+/// The mean delay, or its quantile `share`, in ms.
+fn delay(of: &Distribution, share: Option<f64>) -> Option<f64> {
+    let mean = (of.count > 0).then_some(of.mean);
+    Some(share.map_or(mean, |share| of.quantile(share))?.as_secs_f64() * 1e3)
+}
+
 impl Measure {
     /// Numbers of the measure; `None` if one of them is undefined.
     #[must_use]
@@ -49,8 +55,7 @@ impl Measure {
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| Some(flow.timeouts? as f64))?)
             }
             Self::Delay { of, share, run, shape } => {
-                let delay = |flow: &FlowOutcome| Some(flow.delay.quantile(*share)?.as_secs_f64() * 1e3);
-                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| delay(flow))?)
+                shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| delay(&flow.delay, *share))?)
             }
             Self::Late { of, than, run, shape } => {
                 shape.of(Flows::of(runs, run, of)?.each(basis, |flow, _| flow.delay.above(than.0))?)

@@ -57,13 +57,13 @@ pub enum Measure {
     Goodput(FlowSelection),
     /// Retransmission timeouts.
     Timeouts(FlowSelection),
-    /// Quantile of the one-way delay of packets that reached the sink, in ms.
+    /// Mean, or a quantile, of the one-way delay of packets that reached the sink, in ms.
     Delay {
         /// Flows or groups; all if empty.
         #[serde(default)]
         of: Vec<String>,
-        /// One of [`Distribution::SHARES`].
-        share: f64,
+        /// The quantile, one of [`Distribution::SHARES`]; the mean if absent.
+        share: Option<f64>,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
         run: String,
@@ -318,7 +318,7 @@ impl Measure {
                 }
                 flows(run, of, *shape)
             }
-            Self::Delay { share, .. } if !Distribution::SHARES.contains(share) => {
+            Self::Delay { share: Some(share), .. } if !Distribution::SHARES.contains(share) => {
                 Err(("share", format!("{share} is none of {:?}", Distribution::SHARES)))
             }
             Self::Delay { of, run, shape, .. }

@@ -143,6 +143,12 @@ measure = { kind = "list", of = [
     { kind = "throughput", of = ["u"], as = "sigma", run = "steady" },
     { kind = "utilisation", link = "narrow" },
 ] }"#),
+        // Every second packet of the faster flow waits 0.4 ms for one of the other.
+        ("waits", r#"op = "record"
+value = [5.6, 5.8]
+measure = { kind = "list", of = [
+    { kind = "delay", of = ["u.2"], run = "steady" }, { kind = "delay", of = ["u.2"], share = 1.0, run = "steady" },
+] }"#),
         ("wrong", r#"op = "record"
 value = 1
 measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
@@ -150,7 +156,7 @@ measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
 ] } }"#),
     ])
     .claims(false);
-    let expected: [&[f64]; 9] = [
+    let expected: [&[f64]; 10] = [
         // The second flow sends 2 Mb/s for half of the time, the third gets its link.
         &[1.0, 1.5, 1.0],
         &[1.0, 2.0],
@@ -165,6 +171,7 @@ measure = { kind = "reduced", as = "max", of = { kind = "relative_error", of = [
         &[0.15],
         // 1 and 2 lie 0.5 from their mean.
         &[0.5, 1.0],
+        &[5.6, 5.8],
         // |1 / 2 - 1| and |2 / 1.6 - 1|.
         &[0.5],
     ];
