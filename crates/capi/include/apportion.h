@@ -1,6 +1,8 @@
-// The queue disciplines of Apportion for C. Made by cbindgen: edit crates/capi/src, not this file.
+// The queue disciplines of Apportion for C, and its simulator for transport stacks in C. Made by cbindgen: edit
+// crates/capi/src, not this file.
 //
-// docs/c-interface.md explains it and has an example.
+// Define APPORTION_SIMULATOR if the library was built with the feature `simulator`.
+// docs/c-interface.md explains it and has examples.
 
 #ifndef APPORTION_H
 #define APPORTION_H
@@ -43,8 +45,11 @@ typedef enum apportion_status {
     APPORTION_STATUS_ERROR_CODE = -5,
     // A weight is not positive or not finite, or a limit is zero.
     APPORTION_STATUS_ERROR_VALUE = -6,
-    // A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed.
+    // A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed; or a
+    // simulation panicked.
     APPORTION_STATUS_ERROR_PANICKED = -7,
+    // The scenario, a transport stack or the run was refused, or failed; the text says why.
+    APPORTION_STATUS_ERROR_SIMULATION = -8,
 } apportion_status;
 
 // The ECN field of an IP header (RFC 3168 section 5), with the values it has there.
@@ -184,12 +189,132 @@ typedef struct apportion_backlog {
     uint64_t bytes;
 } apportion_backlog;
 
+#if defined(APPORTION_SIMULATOR)
+// An end of a connection.
+typedef struct apportion_stack_end {
+    // Seed of this end's random decisions.
+    uint64_t seed;
+    // The number of the connection in its run. Both ends have the same.
+    uint32_t number;
+    // Whether it is the source of the data.
+    bool is_source;
+} apportion_stack_end;
+#endif
+
+#if defined(APPORTION_SIMULATOR)
+// The totals of an end since the start of the connection, which never fall and are at most 2^53.
+typedef struct apportion_stack_progress {
+    // Bytes of the application that arrived in order at this end.
+    uint64_t delivered;
+    // Packets with data that this end presumed lost.
+    uint64_t lost;
+    // Expiries of the retransmission timer; in QUIC, of the probe timer.
+    uint64_t timeouts;
+    // Signals of congestion, loss or mark, to which the window responded.
+    uint64_t reductions;
+    // The congestion window in bytes; 0 if unknown. It may fall.
+    uint64_t window;
+    // The smoothed round-trip time in nanoseconds; 0 if unknown. It may fall.
+    uint64_t srtt;
+    // Non-zero if the source has ended: its supply is finished and acknowledged. The simulator then closes
+    // both ends.
+    uint8_t is_done;
+} apportion_stack_progress;
+#endif
+
+#if defined(APPORTION_SIMULATOR)
+// A transport stack of the caller that reads no clock and opens no socket (*sans-I/O*), for
+// `apportion_simulate`.
+//
+// A connection has two ends, the source of the data and the sink, and both are of this stack. The functions
+// must return normally (no exception, no `longjmp`). Times are in nanoseconds since the start of the run and
+// never go back. A stack that reads a clock, or draws from an entropy source other than
+// `apportion_stack_end.seed`, makes runs that cannot be repeated.
+//
+// After calls of `start`, `supply` and `finish`, and after each of `receive` or `on_timer`, the simulator
+// calls `transmit` until it returns 0, at most 1024 times, then `next_timer` and `progress`.
+//
+// A value that is not allowed ends the run with a message. After that only `close` is called.
+typedef struct apportion_stack {
+    // The name, which is the value of `transport` in the scenario. UTF-8.
+    const char *name;
+    // The first argument of `open`.
+    void *context;
+    // The largest packet on the wire in bytes, with the headers of IP and UDP: at most 65535.
+    uint32_t packet;
+    // Bytes of the application in such a packet, for estimates and for units of results.
+    uint32_t payload;
+    // A usual acknowledgement on the wire in bytes, for estimates.
+    uint32_t ack;
+    // Memory of a connection in bytes, both ends together, for estimates.
+    uint32_t memory;
+    // The protocol of its packets, `APPORTION_PROTOCOL_UDP` or `APPORTION_PROTOCOL_TCP`. With UDP a datagram
+    // is the payload of UDP, and the simulator adds 28 bytes of headers; with TCP it is a whole IPv4 packet.
+    uint8_t protocol;
+    // Non-zero if the stack sets the ECN field.
+    uint8_t sets_ecn;
+    // Non-zero if it counts `apportion_stack_progress.lost`. The columns of what it does not count are empty.
+    uint8_t counts_lost;
+    // Non-zero if it counts `apportion_stack_progress.timeouts`.
+    uint8_t counts_timeouts;
+    // Non-zero if it counts `apportion_stack_progress.reductions`.
+    uint8_t counts_reductions;
+    // Creates an end of a connection, which is the first argument of the other functions; not null. `end`
+    // lives until the function returns.
+    void *(*open)(void *context, const struct apportion_stack_end *end);
+    // Destroys an end; called once. May be null.
+    void (*close)(void *endpoint);
+    // The connection starts: both ends may send. May be null.
+    void (*start)(void *endpoint, uint64_t now);
+    // The application of the source supplies this number of further bytes; `UINT64_MAX`: data without end.
+    void (*supply)(void *endpoint, uint64_t now, uint64_t bytes);
+    // The application of the source supplies nothing more: the connection ends when everything has been
+    // acknowledged. May be null.
+    void (*finish)(void *endpoint, uint64_t now);
+    // A datagram of the other end arrives, with this ECN field, an `apportion_ecn`. `bytes` live until the
+    // function returns.
+    void (*receive)(void *endpoint, uint64_t now, uint8_t ecn, const uint8_t *bytes, size_t length);
+    // Writes the next datagram into `buffer` and returns its length; 0: there is none now. `capacity` is
+    // `packet` without the headers that the simulator adds. `ecn` is `APPORTION_ECN_NOT_ECT` unless the
+    // function writes another `apportion_ecn`.
+    size_t (*transmit)(void *endpoint, uint64_t now, uint8_t *buffer, size_t capacity, uint8_t *ecn);
+    // Returns the time of the next call of `on_timer`; `UINT64_MAX`: none. A time that has passed counts as
+    // 1 µs from now.
+    uint64_t (*next_timer)(void *endpoint);
+    // The time of the timer has come.
+    void (*on_timer)(void *endpoint, uint64_t now);
+    // Writes the totals so far into `progress`, whose fields are zero before.
+    void (*progress)(void *endpoint, struct apportion_stack_progress *progress);
+} apportion_stack;
+#endif
+
+#if defined(APPORTION_SIMULATOR)
+// A scenario to simulate. All fields may be zero except `scenario`.
+typedef struct apportion_simulation {
+    // The scenario in TOML, as in a file. Files that it refers to are relative to the current folder. UTF-8.
+    const char *scenario;
+    // The transport stacks, each under its own name. Null if there are none.
+    const struct apportion_stack *stacks;
+    // The length of `stacks`.
+    size_t stack_count;
+    // The number of replications of each point, each with its own seed; 0 counts as 1. With more than one,
+    // each has a perturbed copy, which shows where results depend on phases.
+    uint64_t seeds;
+    // The number of concurrent replications; 0 counts as 1. With 1, all functions of the stacks are called on
+    // the thread that called `apportion_simulate`. With more, functions for different ends may be called at
+    // the same time from different threads, and `open` too; those for the ends of one connection never are.
+    size_t jobs;
+    // The folder in which the results get their own folder, `1` for the first run and `2` for the next, with
+    // tables, a report, and captures of links with `pcap = true`. Null: nothing is written. UTF-8.
+    const char *folder;
+    // Non-zero: run even if the estimate exceeds a day or 2 GB.
+    uint8_t force;
+} apportion_simulation;
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-// Returns the meaning of `status` as a text in English. The text is static: do not free it.
-const char *apportion_status_text(int status);
 
 // Returns the code of the 17-bit label nearest to `value`: tickets, or bits per second. Returns 0 if `value`
 // is negative or not a number.
@@ -366,6 +491,33 @@ enum apportion_status apportion_queue_set_class(struct apportion_queue *queue,
                                                 uint64_t now,
                                                 uint32_t flow,
                                                 uint32_t class_);
+
+#if defined(APPORTION_SIMULATOR)
+// Simulates a scenario whose flows may use the caller's transport stacks: `transport = "NAME"`.
+//
+// Writes a string into `text`, which `apportion_text_free` frees. With `APPORTION_STATUS_OK` it has the
+// results, the JSON lines of `apportion run --json`; they depend on scenario, seeds and stacks only. With
+// `APPORTION_STATUS_ERROR_SIMULATION` it has the reason in English: a line for each problem of the scenario,
+// or what a stack returned that is not allowed. The folder gets nothing then. With other errors it may be
+// null. Nothing of `simulation` is used after the function returns, except that names of stacks are kept.
+//
+// # Safety
+// `simulation` is null or points to an `apportion_simulation` whose strings end with a zero and whose `stacks`
+// has `stack_count` stacks, with functions of these types; `text` is null or has room for a pointer.
+enum apportion_status apportion_simulate(const struct apportion_simulation *simulation,
+                                         char **text);
+#endif
+
+#if defined(APPORTION_SIMULATOR)
+// Frees a text of `apportion_simulate`. Does nothing if `text` is null.
+//
+// # Safety
+// `text` is null, or comes from `apportion_simulate` and is not freed.
+void apportion_text_free(char *text);
+#endif
+
+// Returns the meaning of `status` as a text in English. The text is static: do not free it.
+const char *apportion_status_text(int status);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -20,6 +20,7 @@
 //! | [`packet`] | packets as C passes them and as disciplines see them |
 //! | [`queue`] | creation, enqueue, dequeue, wake-ups, statistics, destruction |
 //! | [`settings`] | changes while packets wait |
+//! | `simulation`, `stack` | transport stacks of the caller in the simulator; with the feature `simulator` |
 //! | [`status`] | return values of calls |
 
 #![expect(unsafe_code, reason = "pointers come from C; each use of one says why it is sound")]
@@ -28,6 +29,10 @@
 pub mod packet;
 pub mod queue;
 pub mod settings;
+#[cfg(feature = "simulator")]
+pub mod simulation;
+#[cfg(feature = "simulator")]
+pub mod stack;
 pub mod status;
 
 pub use packet::Packet;

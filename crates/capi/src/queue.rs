@@ -203,7 +203,7 @@ impl Queue {
 }
 
 /// Forgets the payload of a panic: dropping it could panic again.
-fn discard(panic: Box<dyn Any + Send>) -> Status {
+pub(crate) fn discard(panic: Box<dyn Any + Send>) -> Status {
     std::mem::forget(panic);
     Status::ErrorPanicked
 }
@@ -309,7 +309,7 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
 ///
 /// # Safety
 /// `pointer` is null or points to a string that ends with a zero and lives as long as the result is used.
-unsafe fn text<'a>(key: &str, pointer: *const c_char) -> Result<Option<&'a str>, String> {
+pub(crate) unsafe fn text<'a>(key: &str, pointer: *const c_char) -> Result<Option<&'a str>, String> {
     if pointer.is_null() {
         return Ok(None);
     }

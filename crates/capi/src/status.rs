@@ -24,8 +24,11 @@ pub enum Status {
     ErrorCode = -5,
     /// A weight is not positive or not finite, or a limit is zero.
     ErrorValue = -6,
-    /// A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed.
+    /// A bug in the library: this queue panicked, now or in an earlier call, and can only be destroyed; or a
+    /// simulation panicked.
     ErrorPanicked = -7,
+    /// The scenario, a transport stack or the run was refused, or failed; the text says why.
+    ErrorSimulation = -8,
 }
 
 /// Returns the meaning of `status` as a text in English. The text is static: do not free it.
@@ -41,7 +44,8 @@ pub extern "C" fn apportion_status_text(status: c_int) -> *const c_char {
         -4 => c"the size of a packet must be between 1 and 65535 bytes",
         -5 => c"a code is not one of its enumeration, or a label has more than 17 bits",
         -6 => c"a weight must be finite and above zero, a limit above zero",
-        -7 => c"the queue panicked, which is a defect of the library; destroy it",
+        -7 => c"a queue or a simulation panicked, which is a defect of the library; destroy the queue",
+        -8 => c"the simulation was refused, or failed; its text has the reason",
         _ => c"not a status of this library",
     };
     text.as_ptr()

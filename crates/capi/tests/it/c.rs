@@ -58,39 +58,66 @@ fn run(program: &Path, words: &[String]) -> String {
     said
 }
 
-#[test]
-fn a_c_program_uses_the_library_without_leaks() {
-    if !skip::unless_found(&["cc"]) {
-        return;
-    }
+/// Compiles a program of this folder, with AddressSanitizer where it works.
+fn sanitized(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let empty = folder.join("empty.c");
+    let empty = folder.join(format!("{name}-empty.c"));
     std::fs::write(&empty, "int main(void) { return 0; }\n").expect("writable");
     let mut flags = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    if let Err(why) = compile(&empty, &folder.join("empty"), &flags) {
+    if let Err(why) = compile(&empty, &folder.join(format!("{name}-empty")), &flags) {
         skip::because(format!("in part: AddressSanitizer does not work here: {why}"));
         flags.clear();
     }
-    let program = folder.join("interface");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interface.c");
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
     compile(&source, &program, &flags).unwrap_or_else(|why| panic!("{why}"));
-    println!("{}", run(&program, &queues()));
+    program
 }
 
 #[test]
-fn the_program_of_the_document_prints_what_it_says() {
+fn a_c_program_uses_the_library_without_leaks() {
+    if skip::unless_found(&["cc"]) {
+        println!("{}", run(&sanitized("interface"), &queues()));
+    }
+}
+
+#[cfg(feature = "simulator")]
+#[test]
+fn a_transport_stack_in_c_runs_in_the_simulator() {
+    if skip::unless_found(&["cc"]) {
+        let program = sanitized("stack");
+        let results = program.with_extension("results");
+        let _ = std::fs::remove_dir_all(&results);
+        println!("{}", run(&program, &[results.to_string_lossy().into_owned()]));
+    }
+}
+
+/// Compiles the program `name.c` of the document, and compares what it prints.
+fn check_document(name: &str) {
     if !skip::unless_found(&["cc"]) {
         return;
     }
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c-interface.md");
     let document = std::fs::read_to_string(document).expect("readable");
-    let block = |after: &str| {
-        let (_, rest) = document.split_once(after).expect("it is there");
-        rest.split_once("```").expect("it ends").0
+    let between = |begin: &str, end: &str| {
+        let (_, rest) = document.split_once(begin).expect("it is there");
+        rest.split_once(end).expect("it ends").0
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let source = folder.join("link.c");
-    std::fs::write(&source, block("```c\n")).expect("writable");
-    compile(&source, &folder.join("link"), &[]).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(run(&folder.join("link"), &[]), block("./link\n"));
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(format!("document-{name}")));
+    let code = between(&format!("```c\n// {name}.c\n"), "```");
+    std::fs::write(&source, code).expect("writable");
+    compile(&source, &program, &[]).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(run(&program, &[]), between(&format!("./{name}\n"), "```"));
+}
+
+#[test]
+fn the_program_of_the_document_prints_what_it_says() {
+    check_document("link");
+}
+
+#[cfg(feature = "simulator")]
+#[test]
+fn the_stack_of_the_document_prints_what_it_says() {
+    check_document("stack");
 }

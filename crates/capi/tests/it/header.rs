@@ -5,11 +5,7 @@ use std::path::Path;
 fn generated() -> String {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("readable");
-    let sources = ["status", "packet", "queue", "settings"];
-    let mut builder = cbindgen::Builder::new().with_config(config);
-    for source in sources {
-        builder = builder.with_src(crate_dir.join(format!("src/{source}.rs")));
-    }
+    let builder = cbindgen::Builder::new().with_config(config).with_src(crate_dir.join("src/lib.rs"));
     let mut header = Vec::new();
     builder.generate().expect("the sources parse").write(&mut header);
     String::from_utf8(header).expect("UTF-8")
