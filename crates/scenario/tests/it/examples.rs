@@ -123,7 +123,9 @@ fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_p
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let folder = entry.unwrap().path();
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-            if folder.to_string_lossy().ends_with("-stress") {
+            // Settings of our own, with default parameters.
+            let name = folder.file_name().unwrap().to_string_lossy();
+            if name.ends_with("-stress") || name.starts_with("rfc") {
                 continue;
             }
             files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
