@@ -128,7 +128,7 @@ const MAX_PACKET: u32 = u16::MAX as u32;
 /// The largest total: sums of thousands of them fit, and each is exact in JSON.
 const MAX_TOTAL: u64 = 1 << 53;
 
-/// What the ends of a run share: the first failure stops all of them.
+/// The failure that the ends of a run share: the first one stops all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     pub cancel: Cancel,
@@ -209,7 +209,7 @@ impl Host {
     /// Checks a stack.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first mistake in it.
     pub fn new(name: &str, stack: &Stack, session: &Arc<Session>) -> Result<Self, String> {
         let protocol = match stack.protocol {
             code if code == Protocol::Udp as u8 => core::Protocol::Udp,
@@ -267,7 +267,7 @@ impl outside::Stack for Host {
 /// One end of a connection.
 struct End {
     stack: Arc<Checked>,
-    /// What `open` returned.
+    /// The pointer that `open` returned.
     object: *mut c_void,
     number: u32,
     is_source: bool,
@@ -308,7 +308,7 @@ impl End {
         end
     }
 
-    /// What to call, and with which end, unless the run has failed.
+    /// The functions and the end to call them with, unless the run has failed.
     fn live(&self) -> Option<(Functions, *mut c_void)> {
         let is_live = !self.object.is_null() && !self.stack.session.cancel.is_cancelled();
         is_live.then_some((self.stack.functions, self.object))
@@ -408,7 +408,7 @@ impl Endpoint for End {
         };
         payload.extend_from_slice(bytes);
         let headers = self.stack.sizes.packet.get() as usize - capacity;
-        // It fits: at most `packet`, which is at most 65,535.
+        // Cannot fail: the length is at most `packet`, which is at most 65,535.
         Some(Datagram { size: (length + headers) as u16, ecn })
     }
 
