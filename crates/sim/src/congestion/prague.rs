@@ -1,12 +1,16 @@
 //! Prague: DCTCP for the Internet, for queues that mark L4S packets early and often.
 //!
-//! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (requirements on
+//! draft-briscoe-iccrg-prague-congestion-control-04 section 2.4; RFC 9331 section 4 (requirements on
 //! senders). Packets are ECT(1), and leave [evenly](apportion_core::congestion::Pacing::Evenly). The receiver
 //! counts marks ([`accurate`](crate::tcp::accurate)). If it only echoes them, Prague is ECT(0), and a mark
-//! halves its window. A mark lowers the window at once, and the window does not grow until the data
-//! outstanding then is acknowledged. A short round trip gives no advantage: the window grows, and the share
-//! of marks is judged, as over a virtual round trip. Left out: the fallback for classic queues, fractional
-//! windows, and growth in the round trip after a mark. Cost: O(1) per ACK; 48 bytes per connection.
+//! halves its window.
+//!
+//! A mark lowers the window at once, but not twice in a round trip. Each segment that arrives unmarked opens
+//! it, also in the round trip after a mark. So the window W is in equilibrium at a share p of marks with
+//! p W / 2 = 1 - p. A short round trip gives no advantage: the window grows and falls, and the share of marks
+//! is judged, as over a virtual round trip. Left out: the fallback for classic queues, fractional windows, and
+//! the credit of a mark's reduction to a loss in the same round trip. Cost: O(1) per ACK; 56 bytes per
+//! connection.
 
 use apportion_core::congestion::{
     Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window,
@@ -29,30 +33,42 @@ pub struct Prague {
     until: Time,
     acked: u32,
     marked: u32,
+    /// Whether the receiver counts marks.
+    counts_marks: bool,
+    /// Whether a mark has come. Until then alpha is not updated.
+    saw_mark: bool,
+    /// The share of unmarked segments among those of the last ACK.
+    unmarked: f64,
+    /// The earliest time of the next reduction.
+    reduce_at: Time,
 }
 
 impl CongestionControl for Prague {
     fn on_feedback(&mut self, ack: &Feedback) {
+        self.counts_marks = ack.counts_marks;
         if !ack.counts_marks {
             return;
         }
+        self.unmarked = 1.0 - share(ack.marked, ack.segments);
+        self.saw_mark |= ack.marked > 0;
         self.acked += ack.segments;
         self.marked += ack.marked;
         if ack.number > self.end && ack.now >= self.until && self.acked > 0 {
-            // There may be more marks than segments: marks of an earlier round whose ACK was lost.
-            let share = (f64::from(self.marked) / f64::from(self.acked)).min(1.0);
-            let alpha = self.alpha * (1.0 - G) + G * share;
-            *self = Self { alpha, end: ack.last_sent, until: ack.now + RTT_VIRT, ..Self::default() };
+            if self.saw_mark {
+                self.alpha = self.alpha * (1.0 - G) + G * share(self.marked, self.acked);
+            }
+            (self.acked, self.marked) = (0, 0);
+            (self.end, self.until) = (ack.last_sent, ack.now + RTT_VIRT);
         }
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        if ack.phase == Phase::Cwr {
-            // The mark has lowered the window.
-        } else if ack.slow_start {
+        if ack.phase == Phase::Cwr && !self.counts_marks {
+            // An echo stands for a loss.
+        } else if ack.phase != Phase::Cwr && ack.slow_start {
             Reno.on_ack(window, ack);
         } else {
-            window.cwnd = grow(window.cwnd, ack.acked, ack.srtt);
+            window.cwnd = grow(window.cwnd, ack.acked * self.unmarked, ack.srtt);
         }
     }
 
@@ -61,6 +77,12 @@ impl CongestionControl for Prague {
     }
 
     fn on_mark(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        if self.counts_marks {
+            if event.now < self.reduce_at {
+                return Response::Ignore;
+            }
+            self.reduce_at = event.now + RTT_VIRT;
+        }
         let left = (1.0 - self.alpha / 2.0) * window.cwnd.min(event.receive_window);
         *window = Window { cwnd: left.max(2.0), ssthresh: left.max(2.0) };
         Response::Done
@@ -77,8 +99,24 @@ impl CongestionControl for Prague {
 
 impl Default for Prague {
     fn default() -> Self {
-        Self { alpha: 1.0, end: 0, until: Time::ZERO, acked: 0, marked: 0 }
+        Self {
+            alpha: 1.0,
+            end: 0,
+            until: Time::ZERO,
+            acked: 0,
+            marked: 0,
+            counts_marks: false,
+            saw_mark: false,
+            unmarked: 1.0,
+            reduce_at: Time::ZERO,
+        }
     }
+}
+
+/// The share of marked segments. There may be more marks than segments: marks of an earlier round whose ACK
+/// was lost.
+fn share(marked: u32, segments: u32) -> f64 {
+    (f64::from(marked) / f64::from(segments.max(1))).min(1.0)
 }
 
 /// The window in congestion avoidance after an ACK of `acked` segments over a round trip of `srtt`. The rate
@@ -92,32 +130,64 @@ fn grow(cwnd: f64, acked: f64, srtt: Span) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::ACK;
+
+    const MS: Span = Span::from_millis(1);
+
+    /// An ACK of `segments` segments, `marked` of which were marked, after `millis` milliseconds.
+    fn feedback(millis: u64, number: u64, segments: u32, marked: u32) -> Feedback {
+        let (now, last_sent, bytes) = (Time::ZERO + MS * millis, number + 2, 1_448);
+        let (counts_marks, one_way_delay) = (true, None);
+        Feedback { now, number, last_sent, bytes, segments, marked, counts_marks, one_way_delay }
+    }
 
     #[test]
-    fn the_share_of_marks_is_judged_once_in_a_virtual_round_trip() {
+    fn the_share_of_marks_is_judged_once_in_a_virtual_round_trip_from_the_first_mark_on() {
         let mut prague = Prague::default();
         let mut alphas = Vec::new();
-        // A round trip of 5 ms with two ACKs, of which the second is marked: one of ten counts in the 25 ms of five.
-        for n in 1..=40 {
-            let (now, marked) = (Time::ZERO + Span::from_micros(2_500 * n), u32::from(n % 2 == 0));
-            let (last_sent, bytes, segments) = (n + 2, 1_448, 1);
-            let (counts_marks, one_way_delay) = (true, None);
-            prague.on_feedback(&Feedback {
-                now,
-                number: n,
-                last_sent,
-                bytes,
-                segments,
-                marked,
-                counts_marks,
-                one_way_delay,
-            });
+        // A round trip of 4 ms with two ACKs, of which the second is marked, from 60 ms on.
+        for n in 1..=60 {
+            prague.on_feedback(&feedback(2 * n, n, 1, u32::from(n > 30 && n % 2 == 0)));
             alphas.push(prague.alpha);
         }
+        assert!(alphas[..31].iter().all(|alpha| *alpha == 1.0), "{alphas:?}");
         alphas.dedup();
-        assert_eq!(alphas.len(), 4, "{alphas:?}");
-        // The first ACK ends the round before the first, unmarked.
-        assert!((alphas[1] - (alphas[0] * 15.0 / 16.0 + 0.5 / 16.0)).abs() < 1e-9, "{alphas:?}");
+        // Rounds of 25 ms, of which 13 ACKs and 6 or 7 marks are known.
+        assert!((3..=4).contains(&alphas.len()), "{alphas:?}");
+        let ratio = (alphas[2] - 0.5) / (alphas[1] - 0.5);
+        assert!((ratio - 15.0 / 16.0).abs() < 0.01, "{alphas:?}");
+    }
+
+    #[test]
+    fn unmarked_segments_open_the_window_in_the_round_trip_after_a_mark_too() {
+        let (mut prague, mut window) = (Prague::default(), Window { cwnd: 10.0, ssthresh: 10.0 });
+        prague.on_feedback(&feedback(30, 10, 10, 4));
+        for phase in [Phase::Cwr, Phase::Open] {
+            window.cwnd = 10.0;
+            let ack = Ack { phase, acked: 10.0, srtt: MS * 25, slow_start: false, ..ACK };
+            prague.on_ack(&mut window, &ack);
+            assert!((window.cwnd - 10.6).abs() < 1e-9, "{phase:?} {}", window.cwnd);
+        }
+        // A receiver that echoes marks does not say which segments were marked.
+        prague.on_feedback(&Feedback { counts_marks: false, ..feedback(31, 20, 10, 10) });
+        window.cwnd = 10.0;
+        prague.on_ack(&mut window, &Ack { phase: Phase::Cwr, acked: 10.0, slow_start: false, ..ACK });
+        assert_eq!(window.cwnd, 10.0);
+    }
+
+    #[test]
+    fn counted_marks_lower_the_window_once_in_a_virtual_round_trip_and_echoes_each_time() {
+        for (counts_marks, least) in [(true, 50.0), (false, 25.0)] {
+            let (mut prague, mut window) = (Prague::default(), Window { cwnd: 100.0, ssthresh: 100.0 });
+            prague.on_feedback(&Feedback { counts_marks, ..feedback(1, 1, 1, 1) });
+            for at in [1, 20] {
+                let (now, cwnd) = (Time::ZERO + MS * at, window.cwnd);
+                let (basis, receive_window, in_flight) = (cwnd, f64::INFINITY, cwnd as u32);
+                let event = CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false };
+                prague.on_mark(&mut window, &event);
+            }
+            assert_eq!(window.cwnd, least, "{counts_marks}");
+        }
     }
 
     #[test]
