@@ -125,7 +125,7 @@ fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_p
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             // Settings of our own, with default parameters.
             let name = folder.file_name().unwrap().to_string_lossy();
-            if name.ends_with("-stress") || name.starts_with("rfc") {
+            if name.ends_with("-stress") || name.starts_with("rfc") || name == "l4s-team" {
                 continue;
             }
             files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
