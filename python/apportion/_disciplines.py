@@ -123,7 +123,8 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     - ``transmit(now)``: returns the next datagram, as bytes or as bytes and an ECN field, or None. It is called again until then.
     - ``timer()`` returns the time of the next ``on_timer(now)``, or None.
     - Attributes that are read after each call: ``delivered``, bytes of the application in order at this end; ``done``, at the source:
-      all is acknowledged after ``close``. Optional: ``lost``, ``timeouts``, ``reductions``, ``window`` in bytes, ``srtt``.
+      all is acknowledged after ``close``. Optional: ``lost``, ``timeouts``, ``reductions``, ``window`` in bytes, ``srtt``; ``failure``,
+      why the connection was aborted or closed for an error, or None: a run warns of it.
     - Class attributes, with defaults: ``packet`` (1500), ``payload`` (1400), ``ack`` (60), bytes on the wire of a full packet, of the
       application in it, and of an acknowledgement; ``ecn`` (False): it sets the ECN field. A datagram's headers have 28 bytes.
 

@@ -101,6 +101,22 @@ def test_files_arrive_and_marks_reach_it() -> None:
     assert flow["goodput_bytes"] == 120_000 and flow["completions"] == 1 and flow["marked_packets"] > 0
 
 
+def test_a_failure_is_a_warning() -> None:
+    class Aborts(Go):
+        failure: str | None = None
+
+        def on_timer(self, now: float) -> None:
+            self.failure = "no answer"
+
+    ap.register(Aborts)
+    with pytest.warns(ap.ScenarioWarning, match="a connection of flow `flow` failed at 1.* s: no answer"):
+        r = testing.over_link({"transport": "aborts", "start": "1s"}, rate="2Mbit", delay="5ms", loss="30%", seconds=3)
+    [flow] = r.results.flows
+    assert flow["failed_connections"] == 1 and 1 < flow["failure_s"] < 2 and flow["failure"] == "no answer"
+    healthy = testing.over_link({"transport": {"kind": "aborts", "window": "12kB"}}, rate="2Mbit", delay="5ms", seconds=3)
+    assert not any("failed" in warning for warning in healthy.results.warnings)
+
+
 @pytest.mark.parametrize(
     ("method", "value", "message"),
     [

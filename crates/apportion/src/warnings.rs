@@ -1,10 +1,11 @@
-//! Warnings about a run: keys of the scenario without effect, and unwatched links that limit flows.
+//! Warnings about a run: keys of the scenario without effect, unwatched links that limit flows, and connections that
+//! failed.
 
 use std::collections::BTreeMap;
 
 use apportion_core::label::Label;
 use apportion_report::link_use::FULL;
-use apportion_report::{FullTags, PointResults};
+use apportion_report::{Failure, FullTags, PointResults};
 use apportion_scenario::{Point, model};
 
 use crate::bottlenecks::{self, Hidden};
@@ -22,7 +23,8 @@ pub(crate) fn of(scenario: &Scenario, records: &[PointResults]) -> Vec<String> {
         let of_scenario =
             point.scenario.warnings().into_iter().map(|text| Warning { key: without_numbers(&text), text });
         let full = record.full_tags().and_then(of_full_tags);
-        for warning in of_scenario.chain(of_links(&point.scenario, &hidden)).chain(full) {
+        let failures = record.failures().iter().map(of_failure);
+        for warning in of_scenario.chain(of_links(&point.scenario, &hidden)).chain(full).chain(failures) {
             match all.iter_mut().find(|known| known.first.key == warning.key) {
                 Some(known) => {
                     known.count += 1;
@@ -133,6 +135,16 @@ fn of_full_tags(full: &FullTags) -> Option<Warning> {
         Label::BITS
     );
     (full.share >= MENTIONED).then(|| Warning { key: format!("full tags of {}", full.writer), text })
+}
+
+/// Returns a warning about connections of a flow that failed.
+fn of_failure(failure: &Failure) -> Warning {
+    let Failure { flow, connections, first_s, reason, .. } = failure;
+    let text = match connections {
+        1 => format!("a connection of flow `{flow}` failed at {first_s:.3} s: {reason}"),
+        more => format!("{more} connections of flow `{flow}` failed, the first at {first_s:.3} s: {reason}"),
+    };
+    Warning { key: format!("failure of {}", failure.group), text }
 }
 
 /// Returns a warning about access links of a topology, which have the same rate, and one about other links.

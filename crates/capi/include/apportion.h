@@ -219,6 +219,10 @@ typedef struct apportion_stack_progress {
     // Non-zero if the source has ended: its supply is finished and acknowledged. The simulator then closes
     // both ends.
     uint8_t is_done;
+    // Why the connection has failed: aborted, reset, timed out or closed for an error, by this end or the other
+    // one, before the supply was acknowledged. Null: it has not. UTF-8; it lives until the next call for this
+    // end. The results name the flow with the first reason of a connection.
+    const char *failure;
 } apportion_stack_progress;
 #endif
 

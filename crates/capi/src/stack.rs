@@ -1,6 +1,6 @@
 //! Transport stacks of the caller: what C gives, and the ends of connections that the simulator runs.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::fmt::{self, Display};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -101,7 +101,7 @@ pub struct StackEnd {
 }
 
 /// The totals of an end since the start of the connection, which never fall and are at most 2^53.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StackProgress {
     /// Bytes of the application that arrived in order at this end.
@@ -119,6 +119,25 @@ pub struct StackProgress {
     /// Non-zero if the source has ended: its supply is finished and acknowledged. The simulator then closes
     /// both ends.
     pub is_done: u8,
+    /// Why the connection has failed: aborted, reset, timed out or closed for an error, by this end or the other
+    /// one, before the supply was acknowledged. Null: it has not. UTF-8; it lives until the next call for this
+    /// end. The results name the flow with the first reason of a connection.
+    pub failure: *const c_char,
+}
+
+impl Default for StackProgress {
+    fn default() -> Self {
+        Self {
+            delivered: 0,
+            lost: 0,
+            timeouts: 0,
+            reductions: 0,
+            window: 0,
+            srtt: 0,
+            is_done: 0,
+            failure: std::ptr::null(),
+        }
+    }
 }
 
 /// Headers of IPv4 and UDP, in bytes.
@@ -275,6 +294,8 @@ struct End {
     now: Time,
     progress: outside::Progress,
     is_done: bool,
+    /// The first reason for which the connection has failed.
+    failure: Option<String>,
     /// Where `transmit` writes.
     buffer: Box<[u8]>,
 }
@@ -293,6 +314,7 @@ impl End {
             now: Time::ZERO,
             progress: outside::Progress::default(),
             is_done: false,
+            failure: None,
             buffer: vec![0; stack.sizes.packet.get() as usize - headers].into(),
         };
         if !stack.session.cancel.is_cancelled() {
@@ -349,6 +371,11 @@ impl End {
             srtt: (now.srtt != 0).then(|| Span::from_nanos(now.srtt)),
         };
         self.is_done = now.is_done != 0;
+        if self.failure.is_none() && !now.failure.is_null() {
+            // SAFETY: not null, and the caller of `apportion_simulate` promised a string that ends with a zero.
+            let reason = unsafe { CStr::from_ptr(now.failure) };
+            self.failure = Some(reason.to_string_lossy().into_owned());
+        }
     }
 }
 
@@ -433,6 +460,10 @@ impl Endpoint for End {
 
     fn is_done(&self) -> bool {
         self.is_done
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 }
 

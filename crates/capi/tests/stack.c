@@ -26,7 +26,7 @@ enum { WINDOW = 8, BYTES = 1000 };
 #define TIMEOUT (200 * MS)
 
 // What goes wrong, for the tests of refusals.
-typedef enum fault { NOTHING, NO_END, TOO_LONG, BAD_ECN, FALLS, TOO_MUCH } fault;
+typedef enum fault { NOTHING, NO_END, TOO_LONG, BAD_ECN, FALLS, TOO_MUCH, ABORTS } fault;
 
 typedef struct shared {
     fault fault;
@@ -135,7 +135,7 @@ static void on_timer(void *endpoint, uint64_t now) {
 
 static void progress(void *endpoint, apportion_stack_progress *progress) {
     end *end = endpoint;
-    CHECK(progress->delivered == 0 && progress->is_done == 0);
+    CHECK(progress->delivered == 0 && progress->is_done == 0 && !progress->failure);
     progress->delivered = end->arrived * BYTES;
     progress->timeouts = end->timeouts;
     progress->window = WINDOW * BYTES;
@@ -144,6 +144,8 @@ static void progress(void *endpoint, apportion_stack_progress *progress) {
         progress->lost = end->reads++ == 0;
     if (end->shared->fault == TOO_MUCH)
         progress->lost = 1ull << 54;
+    if (end->shared->fault == ABORTS && end->arrived > 0)
+        progress->failure = "a datagram was \"bad\"";
 }
 
 static apportion_stack window(shared *shared) {
@@ -237,6 +239,17 @@ static void a_file_ends_and_marks_arrive(void) {
     double seconds = mean(text, "completion_mean_s/mine");
     CHECK(seconds > 8.224 && seconds < 8.24);
     apportion_text_free(text);
+}
+
+static void a_failure_is_a_warning(void) {
+    shared healthy = {0}, aborts = {.fault = ABORTS};
+    char *without = results(LOSSY(1), &healthy, 1, 1), *with = results(LOSSY(1), &aborts, 1, 1);
+    CHECK(!strstr(without, "failed"));
+    // 20 ms and the time of the first datagram of 1028 bytes.
+    CHECK(strstr(with, "a connection of flow `mine` failed at 0.021 s: a datagram was \\\"bad\\\""));
+    CHECK(mean(with, "goodput_mbps/mine") == mean(without, "goodput_mbps/mine"));
+    apportion_text_free(without);
+    apportion_text_free(with);
 }
 
 static void refused(apportion_simulation simulation, shared *shared, const char *part) {
@@ -359,6 +372,7 @@ int main(int count, char **words) {
     over_a_lossy_link();
     seeds_and_jobs();
     a_file_ends_and_marks_arrive();
+    a_failure_is_a_warning();
     refusals();
     what_functions_return(words[1]);
     a_folder(words[1]);

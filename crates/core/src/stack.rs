@@ -90,8 +90,21 @@ pub trait Endpoint: fmt::Debug + Send {
     /// The totals so far.
     fn progress(&self) -> Progress;
 
+    /// The bytes of the application that arrived in order at this end, which the host of some sources reads
+    /// after each packet. Default: [`Progress::delivered`].
+    fn delivered(&self) -> u64 {
+        self.progress().delivered
+    }
+
     /// Whether the source has ended: its supply is closed and acknowledged. The host then forgets both ends.
     fn is_done(&self) -> bool;
+
+    /// Why the connection has failed, if it has: aborted, reset, timed out or closed for an error, by this end or
+    /// the other one, with data that were not acknowledged. The host records the first reason of a connection,
+    /// and goes on calling. Default: none.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A connection that a stack makes.

@@ -126,6 +126,7 @@ struct End {
     object: Option<Py<PyAny>>,
     progress: Progress,
     is_done: bool,
+    failure: Option<String>,
     timer: Option<Time>,
     session: Session,
 }
@@ -147,7 +148,8 @@ impl End {
             host.spec.class.bind(py).call((end,), Some(&keys)).map(Bound::unbind)
         });
         let object = object.map_err(|error| session.fail(error)).ok();
-        Self { object, progress: Progress::default(), is_done: false, timer: None, session }
+        let (progress, is_done, failure, timer) = (Progress::default(), false, None, None);
+        Self { object, progress, is_done, failure, timer, session }
     }
 
     /// Calls the object, and reads what its attributes say after that.
@@ -184,11 +186,15 @@ impl End {
                 },
                 seconds(timer, "timer()")?.map(|at| Time::ZERO + Span::from_secs_f64(at)),
                 object.getattr_opt("done")?.is_some_and(|done| done.is_truthy().unwrap_or(false)),
+                match object.getattr_opt("failure")? {
+                    Some(reason) => reason.extract::<Option<String>>()?,
+                    None => None,
+                },
             ))
         });
         match result {
-            Ok((result, progress, timer, is_done)) => {
-                (self.progress, self.timer, self.is_done) = (progress, timer, is_done);
+            Ok((result, progress, timer, is_done, failure)) => {
+                (self.progress, self.timer, self.is_done, self.failure) = (progress, timer, is_done, failure);
                 Some(result)
             }
             Err(error) => {
@@ -262,6 +268,10 @@ impl Endpoint for End {
 
     fn is_done(&self) -> bool {
         self.is_done
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 }
 

@@ -75,7 +75,7 @@ mod units;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
-pub use point_summary::{FullTags, PointSummary};
+pub use point_summary::{Failure, FullTags, PointSummary};
 pub use replication::{FlowInfo, Replication};
 pub use replication_rows::ReplicationRows;
 pub use run_results::{Cut, PointResults, RunResults, Table};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Rate;
 
-use crate::point_summary::FullTags;
+use crate::point_summary::{Failure, FullTags};
 use crate::rows::LinkRow;
 use crate::run_results::PointResults;
 
@@ -93,6 +93,12 @@ impl PointResults {
     #[must_use]
     pub fn full_tags(&self) -> Option<&FullTags> {
         self.summary().full_tags.as_ref()
+    }
+
+    /// The first flow of each group with a connection that failed.
+    #[must_use]
+    pub fn failures(&self) -> &[Failure] {
+        &self.summary().failures
     }
 }
 

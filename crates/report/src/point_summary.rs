@@ -22,6 +22,8 @@ pub struct PointSummary {
     pub(crate) links: LinkUses,
     /// The largest share of full tags, with the flow or link that wrote them; none if no tag was full.
     pub(crate) full_tags: Option<FullTags>,
+    /// The first flow of each group with a connection that failed, in the order of the replications.
+    pub(crate) failures: Vec<Failure>,
     /// Flows in the scenario's order.
     pub(crate) flows: Vec<FlowSummary>,
     /// Replications that are not valid, by seed, with the reason.
@@ -39,6 +41,21 @@ pub struct FullTags {
     pub is_link: bool,
     /// The share of its packets, 0 to 1, in one replication.
     pub share: f64,
+}
+
+/// A flow with connections that failed in one replication.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The flow.
+    pub flow: String,
+    /// Its group.
+    pub group: String,
+    /// The number of its connections that failed.
+    pub connections: u64,
+    /// The time of the first failure, s from the start of the run.
+    pub first_s: f64,
+    /// Its reason.
+    pub reason: String,
 }
 
 /// A flow over all replications.
@@ -62,6 +79,11 @@ impl PointSummary {
         self.metrics.add(rows);
         self.links.add(&rows.links);
         self.full_tags = self.full_tags.take().into_iter().chain(full_tags(rows)).reduce(FullTags::larger);
+        for failure in rows.flows.iter().filter_map(Failure::of) {
+            if self.failures.iter().all(|known| known.group != failure.group) {
+                self.failures.push(failure);
+            }
+        }
         for (at, row) in rows.flows.iter().enumerate() {
             match self.flows.get_mut(at) {
                 Some(flow) => flow.add(row),
@@ -103,6 +125,18 @@ fn full_tags(rows: &ReplicationRows) -> impl Iterator<Item = FullTags> {
 impl FullTags {
     fn larger(self, other: Self) -> Self {
         if other.share > self.share { other } else { self }
+    }
+}
+
+impl Failure {
+    fn of(row: &FlowRow) -> Option<Self> {
+        Some(Self {
+            flow: row.flow.clone(),
+            group: row.group.clone(),
+            connections: row.failed_connections?,
+            first_s: row.failure_s?,
+            reason: row.failure.clone()?,
+        })
     }
 }
 

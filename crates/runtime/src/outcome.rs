@@ -268,6 +268,10 @@ pub struct FlowOutcome {
     /// Writes that its sources left out while their send buffers were full.
     #[serde(default)]
     pub skipped: u64,
+    /// Its connections that failed since the start of the run; none if none did. A transport stack from outside
+    /// can close a connection before the data are delivered.
+    #[serde(default)]
+    pub failures: Option<Failures>,
     /// TCP: retransmitted segments; `None` if the backend cannot count them, like the shell. Without TCP: 0.
     pub retransmits: Option<u64>,
     /// TCP: retransmission timeouts; `None` as above, and in the lab on kernels before 6.7.
@@ -292,6 +296,17 @@ pub struct FlowOutcome {
     /// The state of TCP at the end of each sample interval, for a flow of one connection; empty for other
     /// flows.
     pub tcp: Vec<TcpSample>,
+}
+
+/// Connections of a flow that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// The number of connections.
+    pub connections: u64,
+    /// The time of the first failure.
+    pub first: Time,
+    /// Its reason, as the stack says it.
+    pub reason: String,
 }
 
 /// The state of a TCP sender.

@@ -100,6 +100,7 @@ impl<'a> Simulation<'a> {
             tcps: Tcps::default(),
             quics: Quics::default(),
             stacks: Stacks::default(),
+            failures: BTreeMap::new(),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),

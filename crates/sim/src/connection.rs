@@ -119,6 +119,8 @@ pub struct Ends {
     pub sink: Box<dyn Endpoint>,
     /// Bytes of the application in a full packet, the unit of windows.
     pub payload: Bytes,
+    /// Whether its failure has been recorded.
+    pub has_failed: bool,
 }
 
 /// The TCP state of connections.

@@ -255,6 +255,7 @@ impl Simulation<'_> {
         }
         let full_before = baseline.and_then(|baseline| baseline.full_tags.get(index)).copied();
         outcome.full_tags = self.full_tags(index) - full_before.unwrap_or_default();
+        outcome.failures = self.failures.remove(&(index as u32));
         outcome.goodput = Some(goodput);
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);

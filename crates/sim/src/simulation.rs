@@ -1,5 +1,6 @@
 //! One run of a scenario: the loop that moves packets and connections.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::{Numbers, Workload};
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::Marks;
-use apportion_runtime::outcome::Completion;
+use apportion_runtime::outcome::{Completion, Failures};
 use apportion_runtime::probe::FlowProbe;
 use apportion_scenario::model::Scenario;
 
@@ -55,6 +56,8 @@ pub struct Simulation<'a> {
     pub(crate) quics: Quics,
     /// The state of open connections of stacks from outside.
     pub(crate) stacks: Stacks,
+    /// Their connections that failed, by flow.
+    pub(crate) failures: BTreeMap<u32, Failures>,
     /// The connections and ids of flows.
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.

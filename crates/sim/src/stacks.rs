@@ -7,7 +7,7 @@ use apportion_core::packet::Ecn;
 use apportion_core::random::Stream;
 use apportion_core::stack::{self, Endpoint, MAX_BURST, TICK};
 use apportion_core::units::{Bytes, Time};
-use apportion_runtime::outcome::TcpSample;
+use apportion_runtime::outcome::{Failures, TcpSample};
 
 use crate::connection::{Ends, Totals, TransportState};
 use crate::packet::{Body, Direction, Header, Packet};
@@ -26,7 +26,7 @@ impl Ends {
     pub(crate) fn totals(&self) -> Totals {
         let source = self.source.progress();
         Totals {
-            goodput: self.sink.progress().delivered,
+            goodput: self.sink.delivered(),
             retransmits: source.lost,
             timeouts: source.timeouts,
             fast_retransmits: source.reductions,
@@ -53,7 +53,8 @@ impl Simulation<'_> {
         });
         let [source, sink] = params.stack().connect(&stack::Ends { number: index, seeds });
         let payload = params.stack().sizes().payload;
-        connection.transport = TransportState::OpenStack(self.stacks.insert(Ends { source, sink, payload }));
+        let ends = Ends { source, sink, payload, has_failed: false };
+        connection.transport = TransportState::OpenStack(self.stacks.insert(ends));
     }
 
     /// A packet reaches the end of its connection that did not send it.
@@ -93,6 +94,7 @@ impl Simulation<'_> {
         let Some(ends) = self.stacks.get_mut(place) else { return };
         let protocol = self.scenario.flows[connection.flow as usize].protocol;
         let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(protocol);
+        let has_failed = ends.has_failed;
         let end = ends.sender(direction);
         act(end);
         let mut is_full = true;
@@ -110,6 +112,13 @@ impl Simulation<'_> {
         let due = end.next_timer().into_iter().chain(is_full.then_some(now)).min();
         let due = due.map(|due| due.max(now + TICK));
         let done = direction == Direction::Forward && end.is_done();
+        if !has_failed && let Some(reason) = end.failure() {
+            let reason = reason.to_owned();
+            ends.has_failed = true;
+            let flow = self.connections[index as usize].flow;
+            let failures = self.failures.entry(flow);
+            failures.or_insert(Failures { connections: 0, first: now, reason }).connections += 1;
+        }
         self.conclude(now, index, direction, due, done);
     }
 }

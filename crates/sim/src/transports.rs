@@ -53,7 +53,7 @@ impl Simulation<'_> {
         match self.connections[index as usize].transport {
             TransportState::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
             TransportState::OpenQuic(place) => Some(self.quics.get(place)?.receiver.delivered()),
-            TransportState::OpenStack(place) => Some(self.stacks.get(place)?.sink.progress().delivered),
+            TransportState::OpenStack(place) => Some(self.stacks.get(place)?.sink.delivered()),
             TransportState::Closed(_)
             | TransportState::ClosedQuic(_)
             | TransportState::ClosedStack(_)

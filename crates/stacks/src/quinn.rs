@@ -265,6 +265,8 @@ struct App {
     is_closed: bool,
     has_closed_streams: bool,
     delivered: u64,
+    /// Why the connection was lost.
+    failure: Option<String>,
 }
 
 impl App {
@@ -279,6 +281,7 @@ impl App {
             }
             Event::Stream(StreamEvent::Readable { id }) => self.read(*id, connection),
             Event::Stream(StreamEvent::Finished { .. }) => self.finished += 1,
+            Event::ConnectionLost { reason } => self.failure = Some(reason.to_string()),
             // What was blocked is tried again after each event.
             _ => (),
         }
@@ -498,8 +501,18 @@ impl Endpoint for End {
         }
     }
 
+    // Without the statistics of the connection, which `progress` copies.
+    fn delivered(&self) -> u64 {
+        self.app.delivered
+    }
+
     fn is_done(&self) -> bool {
         self.app.has_closed_streams && self.app.finished >= self.app.writable.len() as u32
+    }
+
+    // No end closes its connection: each that is lost has failed.
+    fn failure(&self) -> Option<&str> {
+        self.app.failure.as_deref()
     }
 }
 

@@ -76,7 +76,18 @@ impl Smoltcp {
         let socket = Socket::new(buffer(), buffer());
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
-        End { is_source, device, interface, sockets, socket, left: 0, is_closed: false, delivered: 0 }
+        End {
+            is_source,
+            device,
+            interface,
+            sockets,
+            socket,
+            left: 0,
+            is_closed: false,
+            delivered: 0,
+            has_begun: false,
+            has_ended: false,
+        }
     }
 }
 
@@ -118,9 +129,17 @@ struct End {
     left: u64,
     is_closed: bool,
     delivered: u64,
+    /// Whether the connection was requested or listened for.
+    has_begun: bool,
+    /// Whether all data have arrived: the source's FIN was acknowledged, or reached the sink.
+    has_ended: bool,
 }
 
 impl End {
+    fn state(&self) -> State {
+        self.sockets.get::<Socket<'_>>(self.socket).state()
+    }
+
     fn tcp(&mut self) -> &mut Socket<'static> {
         self.sockets.get_mut(self.socket)
     }
@@ -133,6 +152,10 @@ impl End {
             has_moved = polled != PollResult::None;
             has_moved |= if self.is_source { self.write() } else { self.read() };
         }
+        self.has_ended |= match self.is_source {
+            true => matches!(self.state(), State::FinWait2 | State::TimeWait),
+            false => self.state() == State::LastAck,
+        };
     }
 
     /// Writes what the send buffer takes; after the last byte, ends the connection. Returns whether anything
@@ -168,6 +191,7 @@ impl End {
 
 impl Endpoint for End {
     fn command(&mut self, now: Time, command: Command) {
+        self.has_begun |= command == Command::Start;
         match command {
             Command::Start if self.is_source => {
                 let context = self.interface.context();
@@ -215,8 +239,12 @@ impl Endpoint for End {
     }
 
     fn is_done(&self) -> bool {
-        let state = self.sockets.get::<Socket<'_>>(self.socket).state();
-        self.is_closed && matches!(state, State::FinWait2 | State::TimeWait | State::Closed)
+        self.is_closed && self.has_ended
+    }
+
+    // A socket returns to this state after the end, or when the peer resets the connection.
+    fn failure(&self) -> Option<&str> {
+        (self.has_begun && !self.has_ended && self.state() == State::Closed).then_some("reset by the peer")
     }
 }
 
@@ -270,5 +298,40 @@ impl Device for Wire {
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = MTU.into();
         capabilities
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_nanos(1_000_000);
+
+    /// Passes what one end sends to the other.
+    fn pass(from: &mut dyn Endpoint, to: &mut dyn Endpoint) {
+        let mut packet = Vec::new();
+        while from.transmit(NOW, &mut packet).is_some() {
+            to.receive(NOW, Ecn::NotEct, std::mem::take(&mut packet));
+        }
+    }
+
+    #[test]
+    fn a_reset_is_a_failure_and_the_end_of_a_file_is_none() {
+        for (listens, due) in [(true, None), (false, Some("reset by the peer"))] {
+            let stack = Smoltcp(SmoltcpParams { buffer: Bytes::new(65_535) });
+            let [mut source, mut sink] = stack.connect(&Ends { number: 0, seeds: [1, 2] });
+            if listens {
+                sink.command(NOW, Command::Start);
+            }
+            for command in [Command::Start, Command::Supply(100_000), Command::Close] {
+                source.command(NOW, command);
+            }
+            for _ in 0..100 {
+                pass(&mut *source, &mut *sink);
+                pass(&mut *sink, &mut *source);
+            }
+            assert_eq!((source.failure(), sink.failure()), (due, None));
+            assert_eq!((source.is_done(), sink.delivered()), (listens, if listens { 100_000 } else { 0 }));
+        }
     }
 }

@@ -87,6 +87,32 @@ fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
     assert!(json.out.lines().last().unwrap().starts_with(r#"{"phase_sensitivity":{"#), "{}", json.out);
 }
 
+#[cfg(feature = "stacks")]
+#[test]
+fn a_connection_that_its_stack_closes_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |window: &str, out: &str| {
+        // The measured part begins after the failure.
+        let text = format!(
+            "seed = 1\nstop = \"400ms\"\nmeasure_from = \"300ms\"\n\
+             link.wire = {{ from = \"a\", to = \"b\", rate = \"1Gbit\", delay = \"5ms\", watch = true, \
+             queue = {{ kind = \"fifo\", limit = \"20ms\" }} }}\n\
+             flow.download = {{ from = \"a\", to = \"b\", transport = {{ kind = \"quinn\", window = \"{window}\" }} }}\n"
+        );
+        std::fs::write(folder.path().join("x.toml"), text).unwrap();
+        let run = apportion(folder.path(), &["run", "x.toml", "--out", out]);
+        assert_eq!(run.status, 0, "{}", run.err);
+        (run.err, apportion(folder.path(), &["export", out, "flows"]).out)
+    };
+    let (said, flows) = run("20MB", "closed");
+    let warning = said.lines().find(|line| line.contains("failed")).unwrap();
+    assert!(warning.starts_with("warning: a connection of flow `download` failed at 0."), "{said}");
+    assert!(warning.contains("too many gaps in stream buffer"), "{said}");
+    assert!(flows.contains("too many gaps in stream buffer"), "{flows}");
+    let (said, flows) = run("2MB", "open");
+    assert!(!said.contains("failed") && !flows.contains("gaps"), "{said}{flows}");
+}
+
 #[test]
 fn the_number_of_jobs_does_not_move_a_byte() {
     let folder = folder();

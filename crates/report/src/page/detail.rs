@@ -356,7 +356,8 @@ fn flow_table(point: &PointResults, folded: bool) -> String {
         .measured("Timeouts", FlowRow::timeouts)
         .measured("Full tags", |flow| FlowRow::full_tags(flow).unwrap_or(0))
         .measured("Notifications", |flow| FlowRow::notifications(flow).unwrap_or(0))
-        .measured("Skipped writes", |flow| FlowRow::skipped_writes(flow).unwrap_or(0));
+        .measured("Skipped writes", |flow| FlowRow::skipped_writes(flow).unwrap_or(0))
+        .measured("Failed connections", |flow| FlowRow::failed_connections(flow).unwrap_or(0));
     let rows = shares.iter().take(MAX_FLOWS).map(|share| {
         let name = share.name.as_str();
         let about = (share, worst_of.get(name).copied());

@@ -90,6 +90,12 @@ row! {
         notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
         /// Writes that the application left out while its send buffer was full; missing if none.
         skipped_writes: Option<u64>, "" = Some(flow.outcome.skipped).filter(|&count| count > 0);
+        /// Connections that a transport stack aborted, or whose other end did, since the start of the run; missing if none.
+        failed_connections: Option<u64>, "" = flow.outcome.failures.as_ref().map(|failures| failures.connections);
+        /// Time of the first of these failures, s from the start of the run.
+        failure_s: Option<f64>, "s" = flow.outcome.failures.as_ref().map(|failures| failures.first.as_secs_f64());
+        /// Its reason, as the stack says it.
+        failure: Option<String>, "" = flow.outcome.failures.as_ref().map(|failures| failures.reason.clone());
         /// Lowest throughput over entitlement in any second (or sample interval, if longer) throughout which the flow had an entitlement;
         /// missing without an entitlement or a series.
         worst_second_share: Option<f64>, "" = flow.worst().map(|worst| worst.share);

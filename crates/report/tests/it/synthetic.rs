@@ -88,6 +88,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         full_tags: 0,
         overloads: 0,
         skipped: 0,
+        failures: None,
         retransmits: Some(bytes / 98_000),
         timeouts: Some(u64::from(made.delay_ms > 80.0) * 3),
         fast_retransmits: Some(bytes / 300_000),

@@ -8,7 +8,7 @@ use apportion_core::packet::Ecn;
 use apportion_core::param::{Entry, Param, Role, Traits};
 use apportion_core::stack::{Command, Datagram, Endpoint, Ends, MAX_BURST, Progress, Sizes, Stack, TICK};
 use apportion_core::system::Catalog;
-use apportion_core::units::{Bytes, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::load_with;
 use apportion_testing::net::net;
@@ -21,6 +21,8 @@ apportion_core::params! {
         spins: bool = Param::of("false", "chosen"),
         /// Whether its ends are counted.
         counted: bool = Param::of("false", "chosen"),
+        /// Whether its connections fail at the first datagram.
+        fails: bool = Param::of("false", "chosen"),
     }
 }
 
@@ -51,6 +53,7 @@ struct End {
     acks: u64,
     /// Whether it is in [`LIVE`].
     counted: bool,
+    fails: bool,
 }
 
 impl Stack for Blast {
@@ -67,7 +70,7 @@ impl Stack for Blast {
             let live = LIVE[0].fetch_add(u64::from(self.0.counted), Ordering::Relaxed) + 1;
             LIVE[1].fetch_max(live, Ordering::Relaxed);
             let mut end = End::default();
-            (end.spins, end.counted) = (spins, self.0.counted);
+            (end.spins, end.counted, end.fails) = (spins, self.0.counted, self.0.fails);
             Box::new(end)
         };
         [end(self.0.spins), end(false)]
@@ -133,7 +136,10 @@ impl Endpoint for End {
         Progress { delivered: self.delivered, ..Progress::default() }
     }
     fn is_done(&self) -> bool {
-        self.closed && self.acked >= self.supplied
+        self.closed && self.acked >= self.supplied && !self.fails
+    }
+    fn failure(&self) -> Option<&str> {
+        (self.fails && self.delivered + self.acked > 0).then_some("the first datagram was bad")
     }
 }
 
@@ -191,6 +197,23 @@ fn a_connection_that_is_done_makes_room_for_the_next() {
     let flow = &outcome.flows[0];
     let (done, live) = (flow.completions.len() as u64, LIVE[1].load(Ordering::Relaxed));
     assert!(done > 50 && live < done, "{done} connections, {live} ends at a time");
+}
+
+#[test]
+fn connections_that_fail_are_recorded_once_each() {
+    let keys = |fails: &str| {
+        format!(
+            "transport = {{ kind = blast, fails = {fails} }}, source = {{ kind = file, size = 10kB }}, connections = 3, \
+             start = 10ms"
+        )
+    };
+    let outcome = over("1s", &keys("true")).unwrap();
+    // Both ends say so, the sink when the first datagram of 1028 bytes has arrived.
+    let failures = flow(&outcome, "x").failures.clone().unwrap();
+    assert_eq!((failures.connections, failures.reason.as_str()), (3, "the first datagram was bad"));
+    let first = failures.first.since(Time::from_millis(10));
+    assert_eq!(first, Span::from_nanos(1_000_000 + 1_028 * 80));
+    assert_eq!(flow(&over("1s", &keys("false")).unwrap(), "x").failures, None);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! quinn in simulated time: it fills links, reacts to marks and losses, and repeats byte by byte.
 
+use apportion_core::units::Time;
+
 use crate::common::{captured, mbps, outcome, text};
 
 #[test]
@@ -99,6 +101,26 @@ fn players_and_writers_use_it() {
     assert!((mbps(writer) / 2.0 - 1.0).abs() < 0.02, "{}", mbps(writer));
     // 20 kB in a round trip of 40 ms and the backlog.
     assert!(mbps(window) > 2.0 && mbps(window) <= 4.0, "{}", mbps(window));
+}
+
+#[test]
+fn a_connection_that_it_closes_is_recorded() {
+    let of = |window: &str| {
+        let keys = format!("transport = {{ kind = \"quinn\", window = \"{window}\" }}");
+        let text = text("queue = { kind = \"fifo\", limit = \"20ms\" }", &[&keys]);
+        let text = text.replace("20Mbit", "1Gbit").replace("\"20ms\"\nqueue", "\"5ms\"\nqueue");
+        let outcome = outcome(&text.replace("20s", "300ms"));
+        outcome.flows[0].clone()
+    };
+    // Slow start loses every other one of thousands of packets, more gaps than quinn keeps.
+    let closed = of("20MB");
+    let failures = closed.failures.unwrap();
+    assert_eq!((failures.connections, failures.reason.contains("too many gaps in stream buffer")), (1, true));
+    assert!(
+        failures.first > Time::from_millis(50) && failures.first < Time::from_millis(250),
+        "{failures:?}"
+    );
+    assert_eq!((of("2MB").failures, closed.completions.len()), (None, 0));
 }
 
 #[test]
