@@ -119,6 +119,11 @@ impl<'a> Builder<'a> {
             Some(defaults) => fields.or(defaults),
             None => fields,
         };
+        // A flow with a stack cannot have marks: defaults of them are for other flows.
+        let fields = match transport::key(&fields) {
+            Some("transport") => fields.without_lent(&MARKS),
+            _ => fields,
+        };
         let count = fields.get("count", 1, problems);
         let from = pattern(&fields, "from", problems);
         let to = pattern(&fields, "to", problems);
@@ -403,13 +408,16 @@ fn protocol(group: &Group<'_>) -> Protocol {
     }
 }
 
+/// Keys of what the host writes on packets.
+const MARKS: [&str; 3] = ["mark", "tickets", "ack_tickets"];
+
 /// Whether packets can have marks. Refuses them for a stack from outside, which does not say what is
 /// acknowledged.
 fn takes_marks(fields: &Fields<'_>, problems: &mut Problems) -> bool {
     if transport::key(fields) != Some("transport") {
         return true;
     }
-    for key in ["mark", "tickets", "ack_tickets"].into_iter().filter(|key| fields.item(key).is_some()) {
+    for key in MARKS.into_iter().filter(|key| fields.item(key).is_some()) {
         let message = "the host writes marks by what is acknowledged, which a stack from outside does not say; leave \
                        it out, or write `tcp` or `quic`";
         fields.refuse(key, message, problems);

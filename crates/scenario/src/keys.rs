@@ -197,6 +197,16 @@ impl<'a> Fields<'a> {
         self
     }
 
+    /// Drops values of `keys` that come from the defaults. The keys have no value if absent.
+    pub(crate) fn without_lent(mut self, keys: &[&str]) -> Self {
+        for found in self.found.iter_mut().filter(|found| found.lent_by.is_some()) {
+            if keys.contains(&found.key.name) {
+                *found = Found { key: found.key, item: None, amount: None, lent_by: None };
+            }
+        }
+        self
+    }
+
     /// The value as written; `None` if absent.
     pub(crate) fn item(&self, name: &str) -> Option<&'a Item> {
         self.found(name)?.item

@@ -323,7 +323,7 @@ const SHARED_FLOW: [Param; 17] = [
         "transport",
         of(Part::Stack.kind()),
         "Transport stack of another project in place of `tcp`: a name, or a table of `kind` and parameters. Simulator \
-         only. `false` undoes a default.",
+         only. Not with `mark`, `tickets` and `ack_tickets`, whose defaults do not apply to it. `false` undoes a default.",
     ),
     optional(
         "protocol",

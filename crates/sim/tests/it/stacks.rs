@@ -200,6 +200,22 @@ fn a_connection_that_is_done_makes_room_for_the_next() {
 }
 
 #[test]
+fn defaults_for_labels_are_for_other_flows() {
+    let text = |mine: &str| {
+        format!(
+            "stop = 1s\ndefaults = {{ flow = {{ mark = tickets, tickets = 10 }} }}\n\
+             link wire: a -> b, rate = 100Mbit, delay = 1ms\n\
+             flow x: a -> b, transport = blast, source = {{ kind = file, size = 10kB }}{mine}\n\
+             flow y: a -> b, tcp = cubic"
+        )
+    };
+    let outcome = load(&text("")).unwrap();
+    assert_eq!(flow(&outcome, "x").goodput.unwrap().get(), 10_000);
+    let error = load(&text(", tickets = 5")).unwrap_err();
+    assert!(error.contains("flow.x.tickets: the host writes marks"), "{error}");
+}
+
+#[test]
 fn connections_that_fail_are_recorded_once_each() {
     let keys = |fails: &str| {
         format!(
