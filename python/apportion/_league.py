@@ -165,6 +165,8 @@ def _warn(results: _native.LeagueResults) -> None:
     """Warn the caller's caller about what does not count."""
     if results.cache_failure:
         warnings.warn(f"{results.cache_failure}; results are not cached", stacklevel=3)
+    if results.uncached:
+        warnings.warn(results.uncached, stacklevel=3)
     for fault in results.faults:
         warnings.warn(f"not valid: {fault}", stacklevel=3)
 

@@ -64,6 +64,8 @@ def run(
         )
     if results.cache_failure:
         warnings.warn(f"{results.cache_failure}; results are not cached", stacklevel=3)
+    if results.uncached:
+        warnings.warn(results.uncached, stacklevel=3)
     return of_run(results, interrupted, seeds, 4)
 
 

@@ -161,7 +161,8 @@ class Scenario:
             Run even if an estimate exceeds a day of CPU time or 2 GB of memory. Default False.
         cache : bool
             Take earlier simulations from the cache of the command ``apportion``, and add each replication when it ends, so that a
-            killed run resumes. Not with own disciplines, own congestion controls or ``on_...``. Default False.
+            killed run resumes. With own disciplines, congestion controls, transport stacks or ``on_...`` a warning says that it is not used.
+            Default False.
         on_drop, on_mark, on_sample : callable, optional
             Called during the run: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
             :class:`Marked` for each marked packet, with a :class:`Sampled` at the end of each sample interval. An exception in them

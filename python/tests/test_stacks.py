@@ -117,6 +117,17 @@ def test_a_failure_is_a_warning() -> None:
     assert not any("failed" in warning for warning in healthy.results.warnings)
 
 
+def test_a_cache_that_cannot_be_used_is_a_warning() -> None:
+    s = ap.dumbbell({"mine": {"transport": "go"}}, stop="1s", measure_from="0s")
+    with pytest.warns(UserWarning, match="transport stack are not cached") as caught:
+        s.run(cache=True, progress=False)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert s.run(progress=False)._native.uncached is None
+    tcp = ap.dumbbell(1, stop="1s", measure_from="0s")
+    with pytest.warns(UserWarning, match="report events are not cached"):
+        tcp.run(cache=True, progress=False, on_drop=print)
+
+
 @pytest.mark.parametrize(
     ("method", "value", "message"),
     [

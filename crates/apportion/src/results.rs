@@ -32,6 +32,7 @@ pub struct Results {
     made: Provenance,
     folder: Option<PathBuf>,
     cache_failure: Option<String>,
+    uncached: Option<&'static str>,
 }
 
 /// The mean of a metric at one point; see [`Results::metrics`].
@@ -52,7 +53,8 @@ impl Results {
         folder: Option<PathBuf>,
         cache_failure: Option<CacheError>,
     ) -> Self {
-        Self { record, made, folder, cache_failure: cache_failure.map(|failure| failure.to_string()) }
+        let cache_failure = cache_failure.map(|failure| failure.to_string());
+        Self { record, made, folder, cache_failure, uncached: None }
     }
 
     /// Reads results that were written to a folder, or the last ones below it, with all their tables.
@@ -106,6 +108,29 @@ impl Results {
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
         self.cache_failure.as_deref()
+    }
+
+    /// Returns the reason why the [cache](crate::Run::cache) was neither read nor written, if one was set.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let cache = apportion::Cache::at(folder);
+    /// let run = || apportion::Run::new(&scenario).cache(&cache, 1 << 30);
+    /// assert_eq!(run().simulate()?.uncached(), None);
+    /// let reason = "runs that are watched or report events are not cached";
+    /// assert_eq!(run().on_drop(|_| ()).simulate()?.uncached(), Some(reason));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn uncached(&self) -> Option<&str> {
+        self.uncached
     }
 
     /// Returns throughput, delay and drops of each flow: by point, replication and flow.
@@ -278,6 +303,11 @@ impl Results {
     }
 
     /// Returns the results with the folder to which they were written.
+    /// Sets why the cache was not used.
+    pub(crate) fn without_cache(self, uncached: Option<&'static str>) -> Self {
+        Self { uncached, ..self }
+    }
+
     pub(crate) fn written(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
     }

@@ -131,8 +131,8 @@ builders! {
     /// that are simulated now, each when it ends: a run that was interrupted or killed resumes. At the end
     /// the least recently used files are deleted until the cache has at most `most` bytes. Equal keys mean
     /// equal results: the key of a point is the hash of everything that its results depend on, including the
-    /// sources of this program. Scenarios with [registered disciplines](crate::Catalog) are not cached, nor
-    /// are runs that [report events](Self::on_drop). Default: no cache.
+    /// sources of this program. Scenarios with [registered code](Scenario::has_own_code) are not cached, nor
+    /// are runs that [report events](Self::on_drop): [`Results::uncached`] says so. Default: no cache.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -271,7 +271,20 @@ impl<'a> Run<'a> {
         let (reused, cache_failure) = simulated?;
         let (record, writer) = collector.finish(seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
-        Ok(StagedRun::new(Results::new(record, made, None, cache_failure), writer))
+        let results = Results::new(record, made, None, cache_failure).without_cache(self.uncached());
+        Ok(StagedRun::new(results, writer))
+    }
+
+    /// Returns the reason why the cache is not used, if one is set.
+    fn uncached(&self) -> Option<&'static str> {
+        self.cache.as_ref()?;
+        match (self.scenario.has_own_code(), self.events.are_none()) {
+            (true, _) => {
+                Some("runs with a registered queue, congestion control or transport stack are not cached")
+            }
+            (false, false) => Some("runs that are watched or report events are not cached"),
+            (false, true) => None,
+        }
     }
 
     /// Returns the contents of the folder.

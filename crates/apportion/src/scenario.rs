@@ -178,7 +178,7 @@ impl Scenario {
 
     /// Whether the scenario uses registered code: a queue, from the start or by a change, is a registered
     /// [discipline](Catalog::register), or a flow has a registered [congestion
-    /// control](Catalog::register_control).
+    /// control](Catalog::register_control) or [transport stack](Catalog::register_stack).
     #[must_use]
     pub const fn has_own_code(&self) -> bool {
         self.has_own_code

@@ -20,6 +20,13 @@ impl CacheUse {
     pub fn chosen(self) -> Option<Cache> {
         default().filter(|_| !self.no_cache)
     }
+
+    /// Reports that the cache was not used, if it was asked for.
+    pub fn note_unused(self, reason: Option<&str>) {
+        if let Some(reason) = reason.filter(|_| self.cache) {
+            output::note(&format!("warning: --cache: {reason}"));
+        }
+    }
 }
 
 /// Reports that simulations could not be kept.

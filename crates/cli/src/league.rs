@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use apportion::{Cache, Cancel, Estimate, LeagueError, LeagueResults};
 use serde::Serialize;
 
-use crate::arguments::{self, Play};
+use crate::arguments::{self, CacheUse, Play};
 use crate::cache;
 use crate::interrupt;
 use crate::output;
@@ -55,6 +55,7 @@ pub fn estimate(simulations: usize, estimate: &Estimate) -> anyhow::Result<Statu
 
 /// A league of cells or of pairs while it runs.
 pub struct Playing {
+    asked: CacheUse,
     pub cache: Option<Cache>,
     pub cancel: Cancel,
     pub bar: Bar,
@@ -63,7 +64,12 @@ pub struct Playing {
 impl Playing {
     pub fn start(play: &Play) -> anyhow::Result<Self> {
         let cache = play.cache.chosen();
-        Ok(Self { cache, cancel: interrupt::listen()?, bar: Bar::new(play.quiet || play.json) })
+        Ok(Self {
+            asked: play.cache,
+            cache,
+            cancel: interrupt::listen()?,
+            bar: Bar::new(play.quiet || play.json),
+        })
     }
 
     /// Shows the results, or says that an interrupt came before there were any.
@@ -82,6 +88,7 @@ impl Playing {
             other => other?,
         };
         cache::note_failure(results.cache_failure());
+        self.asked.note_unused(results.uncached());
         results.faults().iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
         show(&results)?;
         Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })

@@ -48,6 +48,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     bar.clear();
     let results = results?;
     cache::note_failure(results.cache_failure());
+    arguments.cache.note_unused(results.uncached());
     let status = print_results(&results, wanted)?;
     #[cfg(target_os = "linux")]
     watch::keep(page.as_ref(), &interrupt);

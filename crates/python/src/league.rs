@@ -218,6 +218,11 @@ impl LeagueResults {
     }
 
     #[getter]
+    fn uncached(&self) -> Option<String> {
+        either!(self, of => of.uncached()).map(ToOwned::to_owned)
+    }
+
+    #[getter]
     fn faults(&self) -> Vec<String> {
         either!(self, of => of.faults()).to_vec()
     }

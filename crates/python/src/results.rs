@@ -89,6 +89,12 @@ impl Results {
         self.inner.cache_failure().map(ToOwned::to_owned)
     }
 
+    /// Why the cache was not used, if one was set.
+    #[getter]
+    fn uncached(&self) -> Option<String> {
+        self.inner.uncached().map(ToOwned::to_owned)
+    }
+
     #[getter]
     fn seeds(&self) -> Vec<u64> {
         self.inner.seeds().to_vec()

@@ -284,6 +284,7 @@ impl<'a> League<'a> {
             played.faults.extend(results.faults().into_iter().map(|fault| format!("{name}: {fault}")));
             played.cache_failure =
                 played.cache_failure.or_else(|| results.cache_failure().map(str::to_owned));
+            played.uncached = played.uncached.or_else(|| results.uncached().map(str::to_owned));
             each(at, results)?;
         }
         played.reused = before.reused as u64;
@@ -419,6 +420,7 @@ struct Played {
     /// The reasons why replications are not valid.
     faults: Vec<String>,
     cache_failure: Option<String>,
+    uncached: Option<String>,
 }
 
 /// The results of a league: cells of disciplines in situations, or [pairs](PairsResults).
@@ -516,5 +518,12 @@ impl<T> LeagueResults<T> {
     #[must_use]
     pub fn cache_failure(&self) -> Option<&str> {
         self.played.cache_failure.as_deref()
+    }
+
+    /// Returns the reason why the [cache](League::cache) was not used for some simulations, if one was set: a
+    /// discipline or service [registered by the program](crate::Scenario::has_own_code).
+    #[must_use]
+    pub fn uncached(&self) -> Option<&str> {
+        self.played.uncached.as_deref()
     }
 }

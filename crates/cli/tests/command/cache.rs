@@ -123,6 +123,35 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
     assert_eq!(fs::read(file).unwrap(), b"mine");
 }
 
+#[cfg(feature = "stacks")]
+#[test]
+fn a_cache_that_is_asked_for_and_cannot_be_used_is_a_warning() {
+    let folders = folders();
+    let said = |options: &[&str]| {
+        let set = ["--set", "flow.tcp.tcp=false", "--set", "flow.tcp.transport=quinn", "--set", "stop=1s"];
+        let run = run(&folders, "out", &[&set[..], &["--quiet"], options].concat());
+        assert_eq!(reused(&run), 0);
+        run.err
+    };
+    let warning = "warning: --cache: runs with a registered queue, congestion control or transport stack are not cached\n";
+    assert_eq!([said(&[]), said(&["--cache"]), said(&["--no-cache"])], ["", warning, ""]);
+    assert!(files(folders[1].path()).is_empty());
+    let pairs = |options: &[&str]| {
+        let stack = "[flow.q]\ntransport = \"smoltcp\"\n";
+        fs::write(folders[0].path().join("q.toml"), stack).unwrap();
+        let of =
+            ["pairs", "--services", "q.toml", "--disciplines", "fifo", "--rates", "1Mbit", "--length", "5s"];
+        let run = apportion_with_cache(
+            folders[1].path(),
+            folders[0].path(),
+            &[&of[..], &["--seeds", "1", "--quiet"], options].concat(),
+        );
+        assert_eq!(run.status, 0, "{}", run.err);
+        run.err
+    };
+    assert_eq!([pairs(&[]), pairs(&["--cache"])], ["", warning]);
+}
+
 #[test]
 fn a_relative_xdg_cache_home_is_ignored() {
     let [folder, home] = folders();
