@@ -10,7 +10,7 @@
 //!   call has a bound; the next call continues.
 //! - With `ecn`, an ECN-capable packet is marked and sent instead of dropped (as RFC 8290 section 4.2 permits
 //!   for FQ-CoDel).
-//! - `ce_threshold` is Linux's.
+//! - `ce_threshold` is Linux's, and `l4s` is that of ns-3.
 //!
 //! Behind a scheduler with per-flow queues, each queue has its own CoDel (`per_queue.rs`).
 //!
@@ -55,7 +55,7 @@ params! {
     pub struct CodelControl {
         target: Span = TARGET,
         interval: Span = INTERVAL,
-        /// Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.
+        /// The control loop drops and marks nothing while at most this waits behind the packet: the link must not become idle.
         mtu: Bytes = Param::of("1514B", "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame").symbol("maxpacket"),
         ecn: bool = ECN,
         /// Marks each ECN-capable packet that waited longer, at once and whatever `ecn` is, as DCTCP wants. The signals of
@@ -251,6 +251,37 @@ mod tests {
             queue.dequeue(start + Span::from_millis(t), &mut log);
         }
         log
+    }
+
+    #[test]
+    fn a_threshold_marks_by_sojourn_time_whatever_waits_behind_and_whether_ecn_is_on() {
+        let fields = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+        for ecn in [false, true] {
+            for (l4s, marked) in [(false, [false, true, true, true]), (true, [false, false, true, true])] {
+                let mut control = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control;
+                (control.ecn, control.l4s) = (ecn, l4s);
+                control.ce_threshold = Some(Span::from_millis(2));
+                let judge = |micros, ecn| {
+                    let (sojourn, waits) = (Span::from_micros(micros), Bytes::ZERO);
+                    let head = Head { sojourn, ecn, behind: waits, waiting: waits };
+                    let now = Time::from_secs(1);
+                    control.judge(&mut CodelState::default(), now, head, &mut Stream::new(1, "codel"))
+                        == Verdict::Mark
+                };
+                assert_eq!(fields.map(|field| judge(2_000, field)), [false; 4]);
+                assert_eq!(fields.map(|field| judge(2_001, field)), marked, "ecn = {ecn}, l4s = {l4s}");
+            }
+        }
+    }
+
+    #[test]
+    fn l4s_needs_a_threshold() {
+        let check = |ce_threshold| {
+            let control = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control;
+            CodelControl { l4s: true, ce_threshold, ..control }.check()
+        };
+        assert_eq!(check(None).unwrap_err().key, "l4s");
+        check(Some(Span::ZERO)).unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod red;
 
 use super::Case;
 
-/// No parameter marks by sojourn time alone.
+/// Why tests of the CE threshold of COBALT and PIE do not apply.
 const NO_COBALT_THRESHOLD: &str = "`codel` and `fq_codel` have a CE threshold, and no other discipline here";
 
 pub fn cases() -> Vec<Case> {
