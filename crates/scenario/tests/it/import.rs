@@ -236,8 +236,8 @@ fn what_tc_shows_is_read_like_its_commands() {
                  qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 50ms  5ms loss 1% rate 10Mbit\n \
                  Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \n\
                  qdisc mq 0: dev eth2 root\n\
-                 qdisc fq_codel 0: dev eth2 parent :2 limit 10240p flows 1024 target 5ms memory_limit 32Mb ecn drop_batch 64 \n\
-                 qdisc fq_codel 0: dev eth2 parent :1 limit 10240p flows 1024 target 5ms memory_limit 32Mb ecn drop_batch 64 \n\
+                 qdisc fq_codel 0: dev eth2 parent :2 limit 10240p flows 1024 target 5ms ce_threshold 999us memory_limit 32Mb ecn drop_batch 64 \n\
+                 qdisc fq_codel 0: dev eth2 parent :1 limit 10240p flows 1024 target 5ms ce_threshold 999us memory_limit 32Mb ecn drop_batch 64 \n\
                  qdisc htb 1: dev eth3 root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0\n\
                  class htb 1:10 parent 1:1 leaf 10: prio 0 rate 10Mbit ceil 12Mbit burst 1600b cburst 1600b\n\
                  class htb 1:1 root rate 11Mbit ceil 11Mbit burst 1600b cburst 1600b\n";
@@ -247,7 +247,8 @@ fn what_tc_shows_is_read_like_its_commands() {
     assert_eq!((&shown.loss, shown.delay, &shown.queue), (&written.loss, written.delay, &written.queue));
     // A class gets no more than its ancestors.
     assert_eq!(link(&scenario, "eth3").rate, Rate::from_mbit(11));
-    let fq_codel = "{ kind = \"fq_codel\", limit = \"10240p\", memory_limit = \"32MiB\", classify = \"hashed\", flows = 1024 }";
+    let fq_codel = "{ kind = \"fq_codel\", limit = \"10240p\", memory_limit = \"32MiB\", classify = \"hashed\", flows = 1024, \
+                    ce_threshold = \"999us\" }";
     assert_eq!(link(&scenario, "eth2").queue, apportion_scenario::queue::from_text(fq_codel).unwrap());
     assert!(notes.is_empty(), "{notes:?}");
 }
