@@ -499,11 +499,12 @@ enum apportion_status apportion_queue_set_class(struct apportion_queue *queue,
 #if defined(APPORTION_SIMULATOR)
 // Simulates a scenario whose flows may use the caller's transport stacks: `transport = "NAME"`.
 //
-// Writes a string into `text`, which `apportion_text_free` frees. With `APPORTION_STATUS_OK` it has the
-// results, the JSON lines of `apportion run --json`; they depend on scenario, seeds and stacks only. With
-// `APPORTION_STATUS_ERROR_SIMULATION` it has the reason in English: a line for each problem of the scenario,
-// or what a stack returned that is not allowed. The folder gets nothing then. With other errors it may be
-// null. Nothing of `simulation` is used after the function returns, except that names of stacks are kept.
+// Writes a string into `text`, which `apportion_text_free` frees and the caller may change before. With
+// `APPORTION_STATUS_OK` it has the results, the JSON lines of `apportion run --json`; they depend on
+// scenario, seeds and stacks only. With `APPORTION_STATUS_ERROR_SIMULATION` it has the reason in English: a
+// line for each problem of the scenario, or what a stack returned that is not allowed. The folder gets
+// nothing then. With other errors it may be null. Nothing of `simulation` is used after the function
+// returns, except that names of stacks are kept.
 //
 // # Safety
 // `simulation` is null or points to an `apportion_simulation` whose strings end with a zero and whose `stacks`

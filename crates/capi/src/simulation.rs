@@ -1,8 +1,9 @@
 //! Scenarios with transport stacks of the caller.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::slice_from_raw_parts_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion::{Retain, Run, RunError, ScenarioBuilder};
@@ -38,11 +39,12 @@ pub struct Simulation {
 
 /// Simulates a scenario whose flows may use the caller's transport stacks: `transport = "NAME"`.
 ///
-/// Writes a string into `text`, which `apportion_text_free` frees. With `APPORTION_STATUS_OK` it has the
-/// results, the JSON lines of `apportion run --json`; they depend on scenario, seeds and stacks only. With
-/// `APPORTION_STATUS_ERROR_SIMULATION` it has the reason in English: a line for each problem of the scenario,
-/// or what a stack returned that is not allowed. The folder gets nothing then. With other errors it may be
-/// null. Nothing of `simulation` is used after the function returns, except that names of stacks are kept.
+/// Writes a string into `text`, which `apportion_text_free` frees and the caller may change before. With
+/// `APPORTION_STATUS_OK` it has the results, the JSON lines of `apportion run --json`; they depend on
+/// scenario, seeds and stacks only. With `APPORTION_STATUS_ERROR_SIMULATION` it has the reason in English: a
+/// line for each problem of the scenario, or what a stack returned that is not allowed. The folder gets
+/// nothing then. With other errors it may be null. Nothing of `simulation` is used after the function
+/// returns, except that names of stacks are kept.
 ///
 /// # Safety
 /// `simulation` is null or points to an `apportion_simulation` whose strings end with a zero and whose `stacks`
@@ -62,9 +64,8 @@ pub unsafe extern "C" fn apportion_simulate(simulation: *const Simulation, text:
         Ok(Err(reason)) => (Status::ErrorSimulation, reason),
         Err(panic) => (discard(panic), "the simulator panicked, which is a defect of the library".to_owned()),
     };
-    let said = CString::new(said.replace('\0', "")).unwrap_or_default();
     // SAFETY: as above.
-    unsafe { text.write(said.into_raw()) };
+    unsafe { text.write(give(&said)) };
     status
 }
 
@@ -75,9 +76,38 @@ pub unsafe extern "C" fn apportion_simulate(simulation: *const Simulation, text:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_text_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: `apportion_simulate` made it from a `CString`, whose length is that of the string.
-        drop(unsafe { CString::from_raw(text) });
+        // SAFETY: promised by the caller.
+        drop(unsafe { take(text) });
     }
+}
+
+/// The bytes before a text, which have the length of its memory. The length of the string would not do: callers
+/// cut it into lines with `strtok`.
+const PREFIX: usize = size_of::<usize>();
+
+/// A string for the caller, without the zeros of `text`.
+fn give(text: &str) -> *mut c_char {
+    let mut memory = vec![0; PREFIX];
+    memory.extend(text.bytes().filter(|&byte| byte != 0));
+    memory.push(0);
+    let length = memory.len();
+    memory[..PREFIX].copy_from_slice(&length.to_ne_bytes());
+    let start = Box::into_raw(memory.into_boxed_slice()).cast::<c_char>();
+    // SAFETY: the memory is longer than `PREFIX`.
+    unsafe { start.add(PREFIX) }
+}
+
+/// The memory of a string, which ends with it.
+///
+/// # Safety
+/// `text` comes from [`give`], and this function has not been called with it.
+unsafe fn take(text: *mut c_char) -> Box<[u8]> {
+    // SAFETY: `give` returned the address behind `PREFIX` bytes.
+    let start = unsafe { text.cast::<u8>().sub(PREFIX) };
+    // SAFETY: they have the length.
+    let length = usize::from_ne_bytes(unsafe { start.cast::<[u8; PREFIX]>().read() });
+    // SAFETY: it was a boxed slice of this length.
+    unsafe { Box::from_raw(slice_from_raw_parts_mut(start, length)) }
 }
 
 /// # Safety
@@ -148,4 +178,22 @@ fn entry(name: &str) -> &'static Entry {
             traits: Traits::NONE,
         }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_the_caller_cuts_is_freed_whole() {
+        let text = give("one\0\ntwo");
+        // SAFETY: `give` made a string of seven bytes.
+        unsafe {
+            assert_eq!(CStr::from_ptr(text), c"one\ntwo");
+            text.add(3).write(0);
+            assert_eq!(take(text).len(), PREFIX + 8);
+        }
+    }
 }
