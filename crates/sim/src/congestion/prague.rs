@@ -6,11 +6,11 @@
 //! halves its window.
 //!
 //! A mark lowers the window at once, but not twice in a round trip. Each segment that arrives unmarked opens
-//! it, also in the round trip after a mark. So the window W is in equilibrium at a share p of marks with
-//! p W / 2 = 1 - p. A short round trip gives no advantage: the window grows and falls, and the share of marks
-//! is judged, as over a virtual round trip. Left out: the fallback for classic queues, fractional windows, and
-//! the reduction for a loss in the round trip after a mark, where the draft halves the window less what the mark
-//! took. Cost: O(1) per ACK; 56 bytes per connection.
+//! it, also in the round trip after a mark. With a reduction in each round trip the window W is in equilibrium
+//! at a share p of marks with p W / 2 = 1 - p. A short round trip gives no advantage: the window grows and
+//! falls, and the share of marks is judged, as over a virtual round trip. Left out: the fallback for classic
+//! queues, fractional windows, and the credit of a mark's reduction to a loss in the same round trip. Cost:
+//! O(1) per ACK; 56 bytes per connection.
 
 use apportion_core::congestion::{
     Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window,

@@ -323,7 +323,8 @@ impl Sender {
         };
         if begins {
             self.stats.fast_retransmits += 1;
-            if self.rack.state != Phase::Cwr {
+            // A mark of a control that counts marks is less than a loss (RFC 8257 section 3.5).
+            if self.rack.state != Phase::Cwr || self.params.algorithm.counts_marks() {
                 self.remember_window();
                 if self.reduce(now, CongestionControl::on_loss) == Response::Ignore {
                     hold(&mut self.window);

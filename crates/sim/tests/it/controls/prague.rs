@@ -61,6 +61,20 @@ fn beside_classic_flows_it_gets_as_much_and_waits_a_tenth_as_long() {
 }
 
 #[test]
+fn a_loss_in_the_round_trip_after_a_mark_lowers_the_window_too() {
+    // 2 % of the packets are lost before the link, which marks if two more flows fill it. Without a response to
+    // losses after a mark the flow got more beside them than alone.
+    let lossy = "[link.far]\nfrom = \"c\"\nto = \"a\"\nrate = \"200Mbit\"\ndelay = \"5ms\"\nloss = \"2%\"\n"
+        .to_owned()
+        + &flows("lossy", PRAGUE).replace("from = \"a\"", "from = \"c\"");
+    let alone = run(&dualpi2(40, 10), 5, 60, &lossy);
+    let beside = run(&dualpi2(40, 10), 5, 60, &(lossy + &flows("p", PRAGUE) + &flows("q", PRAGUE)));
+    assert!(flow(&beside, "lossy").marked > 500);
+    let ratio = throughput(&beside, "lossy") / throughput(&alone, "lossy");
+    assert!(ratio < 0.95, "{ratio}");
+}
+
+#[test]
 fn a_fifth_of_the_round_trip_is_not_five_times_the_rate() {
     // 5 and 25 ms, both of which count as 25 ms.
     let far = "[link.far]\nfrom = \"c\"\nto = \"a\"\nrate = \"1Gbit\"\ndelay = \"10ms\"\n";
