@@ -42,8 +42,6 @@ const FOREIGN: &[(&str, &str)] = &[
 pub fn first_foreign(events: &[Event]) -> Option<(usize, Reason)> {
     let mut settings = Settings::default();
     let mut started = false;
-    // Whether the last SYN of the peer has an answer.
-    let mut granted = false;
     events.iter().enumerate().find_map(|(at, event)| {
         let reason = match &event.what {
             What::Shell(commands) => {
@@ -64,11 +62,6 @@ pub fn first_foreign(events: &[Event]) -> Option<(usize, Reason)> {
                 if packet.flags.rst && !is_expected && at + 1 == events.len() {
                     // Nothing is asked after it.
                     return None;
-                }
-                let repeats = is_expected && packet.flags.syn && packet.flags.ack && granted;
-                granted = packet.flags.syn && is_expected || granted && !packet.flags.syn;
-                if repeats {
-                    return Some((at, Reason::new("retransmissions of a SYN/ACK", &packet.to_string())));
                 }
                 of_packet(packet).or_else(|| of_window(packet, is_expected))
             }

@@ -100,6 +100,8 @@ pub struct Endpoint {
     snd_nxt: u32,
     /// The flags that grant ECN in the SYN/ACK of this end.
     granted: Flags,
+    /// Whether a SYN of the peer, or a SYN/ACK of this end, had none of the flags after Accurate ECN was granted.
+    asked_none: bool,
     /// RFC 7323 section 4.3: TS.Recent and Last.ACK.sent.
     ts_recent: u32,
     last_ack: u32,
@@ -127,6 +129,7 @@ impl Endpoint {
             state: State::Closed,
             snd_nxt: 0,
             granted: Flags::NONE,
+            asked_none: false,
             ts_recent: 0,
             last_ack: 0,
             stamps: BTreeMap::new(),
@@ -230,12 +233,17 @@ impl Endpoint {
                 self.start(now, &mut Collected::default());
                 self.snd_nxt = 1;
             }
-            State::SynReceived if packet.flags.syn => self.answer_syn(now, &segment, ecn),
+            State::SynReceived if packet.flags.syn => {
+                self.asked_none |= packet.flags.ace == 0;
+                self.answer_syn(now, &segment, ecn);
+            }
             State::SynReceived if packet.flags.ack && segment.ack == 1 => {
                 self.state = State::Open;
                 let flags = Flags::SYN | Flags::ACK | self.granted;
                 let answer = Segment { flags, extra: self.scale(), timestamp: echo, ..segment };
                 self.drive(now, |sender, out| sender.on_segment(now, &answer, out));
+                let is_pure = segment.payload == 0 && !packet.flags.fin && segment.sack.is_empty();
+                self.sender.confirm(is_pure.then_some(segment.flags), self.asked_none);
                 self.take(now, &segment, echo, ecn);
             }
             State::SynSent if packet.flags.syn && packet.flags.ack => {
@@ -244,6 +252,11 @@ impl Endpoint {
                 let asked = if is_accurate && self.asks_accurate { accurate::OFFER } else { Flags::NONE };
                 let syn = Segment { flags: Flags::SYN | asked, extra: self.scale(), ..segment };
                 self.receiver.on_segment(now, &syn, ecn, &mut Collected::default());
+                if ecn == Ecn::Ce && self.is_accurate() {
+                    // RFC 9768 section 3.2.2.2: a marked SYN/ACK is counted.
+                    let ack = Segment { seq: 1, flags: Flags::ACK, ..segment };
+                    self.receiver.on_segment(now, &ack, ecn, &mut Collected::default());
+                }
                 let sent = self.queue.len();
                 self.note_timestamp(&segment);
                 let answer = Segment { extra: self.scale(), timestamp: echo, ..segment };
@@ -330,8 +343,12 @@ impl Endpoint {
         let mut ack = Some(self.rcv_nxt());
         if flags.syn {
             flags.ack = self.state == State::SynReceived;
-            // A SYN/ACK that is sent again grants what the first did.
-            flags.ace = if flags.ack { self.granted.ace() } else { flags.ace };
+            if flags.ack {
+                // A SYN/ACK that is sent again grants what the first did, until a SYN would request nothing.
+                let falls_back = self.is_accurate() && flags.ace == 0;
+                self.asked_none |= falls_back;
+                flags.ace = if falls_back { 0 } else { self.granted.ace() };
+            }
             ack = ack.filter(|_| flags.ack);
         }
         if let Some(ace) = self.receiver.ace().filter(|_| !flags.syn) {

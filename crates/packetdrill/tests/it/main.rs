@@ -62,6 +62,16 @@ fn each_field_of_a_script_is_compared() {
         ("accurate", "[ect0] P.6", "[noecn] P.6"),
         ("accurate", "delivered_ce == 2", "delivered_ce == 1"),
         ("accurate", "tcp_ecn=3", "tcp_ecn=1"),
+        ("accurate-marked-syn-ack", "< WA. 1", "< A. 1"),
+        ("accurate-client", "[ce] SW.", "[ect0] SW."),
+        ("accurate-bleached", "< . 1:1(0)", "< W. 1:1(0)"),
+        ("accurate-bleached", "> .6 1:1", "> .5 1:1"),
+        ("accurate-late-refusal", "> SW. 0", "> S. 0"),
+        ("accurate-late-refusal", "[noecn] P.5", "[ect0] P.5"),
+        ("accurate-late-request", "> S. 0:0(0) ack 1 <...>\n +.05", "> SW. 0:0(0) ack 1 <...>\n +.05"),
+        ("accurate-syn-ack-again", "] S. 0", "] SEW. 0"),
+        ("accurate-syn-ack-again", "[noecn] P.5", "[ect0] P.5"),
+        ("accurate-syn-ack-again", "tcp_ecn_option=0", "tcp_ecn_option=2"),
         ("reordered", "reordering == 5", "reordering == 3"),
     ] {
         let text = script(name);

@@ -26,9 +26,10 @@
 //! - An ACK that acknowledges nothing new is taken for superseded; timestamps are not examined. The next one
 //!   repeats its content.
 //!
-//! Left out: the option of byte counters (3.2.3), which is optional for a sender; tests for mangled fields
-//! and for a counter that is zeroed on the way (3.2.2.3, 3.2.2.4), which no network of the model does; the
-//! pure ACK of the SYN/ACK (3.2.2.1), since data follow at once.
+//! Left out: the option of byte counters (3.2.3), which is optional for a sender; tests for a mangled ECN field
+//! and for a counter that is zeroed after the handshake (3.2.2.3, 3.2.2.4), which no network of the model does;
+//! a client's pure ACK of the SYN/ACK (3.2.2.1), since data follow at once. A server reads it
+//! ([`Sender::confirm`](super::Sender::confirm)).
 //!
 //! Cost: O(1) per ACK; 4 bytes at the sender; 8 and a flag at the receiver, which stores the count that it
 //! last sent.
@@ -81,6 +82,17 @@ impl Feedback {
             _ => Self::Accurate,
         }
     }
+}
+
+/// Table 4: s.cep of a server whose SYN/ACK is acknowledged by a pure ACK with these flags, which report the ECN
+/// field of the SYN/ACK; none if the client has no Accurate ECN, or the network clears the flags.
+#[must_use]
+pub fn confirmed(ack: Flags) -> Option<Marks> {
+    let mut marks = Marks::NONE;
+    if ack.ace() == grant(Ecn::Ce).ace() {
+        marks.count();
+    }
+    (ack.ace() != 0).then_some(marks)
 }
 
 /// r.cep: the number of marked packets that arrived, modulo 2^32.
@@ -201,6 +213,15 @@ mod tests {
         assert_eq!(granted(&[Flags::ECE]), Feedback::Classic);
         assert_eq!(granted(&[Flags::AE, Flags::ECE]), Feedback::Accurate);
         assert_eq!(granted(&[Flags::AE, Flags::CWR, Flags::ECE]), Feedback::None);
+    }
+
+    #[test]
+    fn an_ack_of_a_syn_ack_says_how_it_arrived() {
+        let marks = |ace| confirmed(Flags::ACK | Flags::from_ace(ace)).map(|marks| marks.since(Marks::NONE));
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 6, 7].map(marks),
+            [None, Some(0), Some(0), Some(0), Some(0), Some(0), Some(1), Some(0)]
+        );
     }
 
     /// Segments with these marks arrive at a receiver that acknowledges each `every`th, over a path that

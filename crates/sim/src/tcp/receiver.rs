@@ -58,6 +58,8 @@ pub struct Receiver {
     /// Whether congestion was experienced and the sender has not sent CWR yet; with Accurate ECN, whether the
     /// last packet was marked.
     echo: bool,
+    /// Whether the first SYN requested ECN of any kind.
+    asked: bool,
     /// Whether the two ends agreed on Accurate ECN.
     accurate: bool,
     /// Whether its ACKs report the one-way delay, which the sender's congestion control needs.
@@ -95,6 +97,7 @@ impl Receiver {
             last_ack: 0,
             ack_timer: Time::MAX,
             echo: false,
+            asked: false,
             // Without a handshake both ends use their common parameters.
             accurate: params.algorithm.is_l4s() && !params.syn,
             says_delay: params.algorithm.entry().one_way_delay,
@@ -317,6 +320,7 @@ impl Receiver {
             self.syn_seen = true;
             self.rcv_nxt = 1;
             // RFC 9768 section 3.1.5: the first SYN decides.
+            self.asked = segment.flags.has(Flags::ECE | Flags::CWR);
             self.accurate = self.params.algorithm.is_l4s() && segment.flags.has(accurate::OFFER);
             if segment.extra.window_scale().is_none() {
                 self.scale = 0;
@@ -341,11 +345,13 @@ impl Receiver {
 
     /// The flags of a SYN/ACK in answer to this SYN, which arrived with `ecn` in its IP header.
     fn agree(&self, syn: &Segment, ecn: Ecn) -> Flags {
-        if self.accurate && syn.flags.has(accurate::OFFER) {
+        // RFC 9768 section 3.1.5: also in answer to a later SYN that requests nothing, whose sender has probably not
+        // received the first answer; and nothing is granted to a later SYN if the first one requested nothing.
+        if self.accurate {
             return accurate::grant(ecn);
         }
         // RFC 3168 section 6.1.1: ECE alone accepts ECN.
-        let is_asked = syn.flags.has(Flags::ECE | Flags::CWR);
+        let is_asked = self.asked && syn.flags.has(Flags::ECE | Flags::CWR);
         if self.params.offers_ecn() && is_asked { Flags::ECE } else { Flags::NONE }
     }
 

@@ -54,7 +54,7 @@ pub struct Rack {
     /// The state before the present ACK, for a control that reads all of it.
     prior: Prior,
     /// The marks reported by ACKs, if the receiver counts them.
-    marks: Marks,
+    pub(super) marks: Marks,
     /// Boxed: most senders have none.
     pacer: Option<Box<Pacer>>,
     /// Whether there are tail loss probes.

@@ -57,6 +57,21 @@ impl Sender {
         (self.ecn_agreed, self.accurate) = (feedback != Feedback::None, feedback == Feedback::Accurate);
     }
 
+    /// For a sender whose peer opened the connection, after the handshake: `ack` has the flags of the peer's ACK of the
+    /// SYN/ACK if that was a pure ACK (RFC 9768 section 3.2.2.1), and `asked_none` is whether a SYN or SYN/ACK had none of
+    /// the flags of ECN, after which no packet may be ECN-capable (section 3.1.5). Without Accurate ECN nothing happens.
+    pub fn confirm(&mut self, ack: Option<Flags>, asked_none: bool) {
+        if !self.accurate {
+            return;
+        }
+        match ack.map(accurate::confirmed) {
+            Some(Some(marks)) => self.rack.marks = marks,
+            Some(None) => self.accurate = false,
+            None => {}
+        }
+        self.ecn_agreed = self.accurate && !asked_none;
+    }
+
     /// The SYN/ACK has come, after `timeouts` timeouts.
     pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u16) {
         self.phase = Phase::Open;

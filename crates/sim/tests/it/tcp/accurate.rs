@@ -91,6 +91,74 @@ fn a_syn_that_is_lost_asks_once_more_and_then_for_nothing() {
     assert_eq!(pipe.acks[0].1.flags, Flags::SYN | Flags::ACK);
 }
 
+/// The flags of the SYN/ACKs with which a receiver answers SYNs with these flags.
+fn answers(requests: &[(Flags, Ecn)]) -> Vec<Flags> {
+    let mut receiver = Receiver::new(Arc::new(params("linux", &[("algorithm", "prague")])), 1);
+    let answer = |&(request, ecn): &(Flags, Ecn)| {
+        let mut out = Outbox::default();
+        let syn = Segment { seq: 1, flags: Flags::SYN | request, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &syn, ecn, &mut out);
+        out.take()[0].0.flags
+    };
+    requests.iter().map(answer).collect()
+}
+
+#[test]
+fn the_first_syn_decides_and_the_last_one_is_reported() {
+    let (yes, none) = (Flags::SYN | Flags::ACK, Flags::NONE);
+    // Section 3.1.5: a later SYN that requests nothing is answered by a SYN/ACK that grants it.
+    let requests = [(OFFER, Ecn::Ect0), (none, Ecn::NotEct), (OFFER, Ecn::Ect1)];
+    let reports = [Flags::AE, Flags::CWR, Flags::CWR | Flags::ECE].map(|report| yes | report);
+    assert_eq!(answers(&requests), reports);
+    // And without a first request, nothing is granted.
+    let requests = [(none, Ecn::NotEct), (OFFER, Ecn::NotEct), (Flags::CWR | Flags::ECE, Ecn::NotEct)];
+    assert_eq!(answers(&requests), [yes; 3]);
+}
+
+#[test]
+fn two_lost_answers_do_not_end_it() {
+    let mut pipe = prague(&[]);
+    pipe.ack_fate = Box::new(|n, _| if n < 2 { Fate::Lose } else { Fate::Pass });
+    pipe.start(u64::MAX);
+    pipe.run(Time::from_secs(4));
+    let flags = |(_, segment): &(Time, Segment)| segment.flags;
+    assert_eq!(flags(&pipe.sent[2]), Flags::SYN);
+    assert_eq!(flags(&pipe.acks[2]), Flags::SYN | Flags::ACK | Flags::CWR);
+    // Section 3.1.4.1: a client is still allowed to send ECN-capable packets.
+    let mut data = pipe.carried().filter(|(segment, _)| segment.payload > 0);
+    assert!(data.all(|(_, ecn)| ecn == Ecn::Ect1) && pipe.receiver.delivered() > 0);
+}
+
+#[test]
+fn a_peer_whose_flags_are_cleared_gets_no_capable_packets() {
+    for (ack, asked_none, kind, marks) in [
+        (Some(Flags::ACK | Flags::CWR), false, Ecn::Ect1, 1),
+        (None, false, Ecn::Ect1, 1),
+        (Some(Flags::ACK | Flags::CWR), true, Ecn::NotEct, 0),
+        (Some(Flags::ACK | Flags::AE | Flags::CWR), false, Ecn::Ect1, 1),
+        (Some(Flags::ACK), false, Ecn::NotEct, 0),
+    ] {
+        let mut pipe = prague(&[]);
+        pipe.start(0);
+        pipe.run(Time::from_millis(500));
+        pipe.sender.confirm(ack, asked_none);
+        let counted = pipe.sender.info().marked;
+        let is_marked = ack.is_some_and(|ack| ack.has(Flags::AE));
+        assert_eq!(counted, u32::from(is_marked));
+        if is_marked {
+            // The peer counts its SYN/ACK too.
+            let mark = Segment { seq: 2, flags: Flags::ACK, ..Segment::default() };
+            pipe.receiver.on_segment(pipe.now, &mark, Ecn::Ce, &mut Outbox::default());
+        }
+        pipe.fate = Box::new(|n, _| if n == 9 { Fate::Mark } else { Fate::Pass });
+        pipe.with_sender(|sender, now, out| sender.supply(now, 50_000, out));
+        pipe.run(Time::from_secs(2));
+        let data = pipe.carried().filter(|(segment, ecn)| segment.payload > 0 && *ecn != Ecn::Ce);
+        assert!(data.map(|(_, ecn)| ecn).all(|ecn| ecn == kind), "{ack:?} {asked_none}");
+        assert_eq!(pipe.sender.info().marked - counted, marks, "{ack:?} {asked_none}");
+    }
+}
+
 /// The ratio of the marked share of segments as a receiver of `algorithm` reports it, over a path that loses
 /// half of its ACKs, to the actual one.
 fn seen(algorithm: &str, share: f64) -> f64 {
