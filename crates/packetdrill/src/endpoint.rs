@@ -309,7 +309,9 @@ impl Endpoint {
         let mut out = Collected::default();
         act(&mut self.sender, &mut out);
         let carries_ack = !out.0.is_empty() && self.state == State::Open;
-        self.push_all(now, out);
+        for (segment, ecn) in out.0 {
+            self.push(now, segment, segment.seq, ecn);
+        }
         if carries_ack && let Some(due) = self.receiver.next_timer() {
             // The delayed ACK has left with data.
             self.receiver.on_timer(due, &mut Collected::default());
@@ -319,27 +321,23 @@ impl Endpoint {
     /// Acknowledges a SYN/ACK, which arrived with `ecn` in its IP header (RFC 9768 section 3.2.2.1).
     fn acknowledge(&mut self, now: Time, ecn: Ecn) {
         let ack = Segment { flags: Flags::ACK, window: u16::MAX, ..Segment::default() };
-        self.push(now, ack, Ecn::NotEct);
+        self.push(now, ack, self.snd_nxt, Ecn::NotEct);
         if let Some(sent) = self.queue.back_mut().filter(|_| self.receiver.ace().is_some()) {
             sent.flags.ace = accurate::grant(ecn).ace();
         }
     }
 
+    /// Gives the segments of the receiver headers. Their sequence number is not its own.
     fn push_all(&mut self, now: Time, segments: Collected) {
         for (segment, ecn) in segments.0 {
-            self.push(now, segment, ecn);
+            self.push(now, segment, self.snd_nxt, ecn);
         }
     }
 
-    /// Gives a segment the header of this end.
-    fn push(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+    /// Gives a segment the header of this end, with `seq` unless it is a SYN.
+    fn push(&mut self, now: Time, segment: Segment, seq: u32, ecn: Ecn) {
         let mut flags = TcpFlags::of(segment.flags);
-        let is_data = segment.payload > 0 || flags.fin;
-        let seq = match (flags.syn, is_data) {
-            (true, _) => 0,
-            (_, true) => segment.seq,
-            _ => self.snd_nxt,
-        };
+        let seq = if flags.syn { 0 } else { seq };
         let mut ack = Some(self.rcv_nxt());
         if flags.syn {
             flags.ack = self.state == State::SynReceived;

@@ -426,11 +426,7 @@ impl Sender {
         // A record of segments keeps their borders: a FIN is sent again only if it was sent before.
         let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
         let fin = self.closed && self.params.fin && from + len == self.data_end && may_end;
-        let mut flags = Flags::ACK;
-        if self.accurate {
-            // RFC 9768 section 3.2: the count of packets from the receiver, of which none can be marked.
-            flags = flags | Marks::NONE.field();
-        }
+        let mut flags = self.plain_flags();
         if fin {
             flags = flags | Flags::FIN;
         }
@@ -443,6 +439,13 @@ impl Sender {
         self.snd_nxt = self.snd_nxt.max(to);
         let (segment, size) = self.segment(now, from, len, flags);
         out.send(segment, size, ecn);
+    }
+
+    /// The flags of each segment. With Accurate ECN they count the packets from the receiver (RFC 9768 section 3.2), of
+    /// which none can be marked.
+    #[inline(always)]
+    fn plain_flags(&self) -> Flags {
+        if self.accurate { Flags::ACK | Marks::NONE.field() } else { Flags::ACK }
     }
 
     /// The ECN field of a segment; CWR joins the flags of the first new data after a reduction.

@@ -279,6 +279,25 @@ fn a_shut_window_is_probed_and_opens_again() {
     assert!(cwnd > 1.0, "probing is no congestion: {cwnd}");
 }
 
+#[test]
+fn linux_probes_a_shut_window_without_data() {
+    let mut pipe = pipe("linux", &[("window", "20kB")]);
+    pipe.receiver.set_reading(false, &mut Nowhere);
+    pipe.start(100_000);
+    pipe.run(Time::from_secs(10));
+    let probes = pipe.sender.stats().window_probes;
+    let sent: Vec<_> = pipe.sent.iter().map(|(_, segment)| (segment.seq, segment.payload)).collect();
+    // The first fills the buffer; the others repeat the number of its last byte.
+    let full = 2 + 20_000;
+    assert!(probes >= 3, "{probes}");
+    assert!(sent[sent.len() - 2..].iter().all(|&probe| probe == (full - 1, 0)), "{sent:?}");
+    assert_eq!((pipe.receiver.delivered(), pipe.sender.stats().retransmits), (20_000, 0));
+    // The window update itself is lost: a probe must detect it.
+    pipe.receiver.set_reading(true, &mut Nowhere);
+    pipe.run(Time::from_secs(100));
+    assert_eq!(pipe.receiver.delivered(), 100_000);
+}
+
 /// Loses everything.
 struct Nowhere;
 

@@ -1,5 +1,6 @@
 //! A sender with nothing outstanding: the window after silence, and a closed window of the receiver.
 
+use apportion_core::Ecn;
 use apportion_core::units::Time;
 use apportion_scenario::tcp::Idle;
 
@@ -23,10 +24,17 @@ impl Sender {
         self.snd_wnd < next
     }
 
-    /// Sends the data that the closed window permits, at least a byte (RFC 9293 section 3.8.6.1).
+    /// Sends the data that the closed window permits, at least a byte (RFC 9293 section 3.8.6.1); in Linux, if it
+    /// permits none, the empty segment before them, which is acknowledged too (section 3.10.7.4).
     pub(super) fn probe<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.params);
+        if self.uses_rack() && self.snd_wnd == 0 {
+            self.stats.segments += 1;
+            self.restart_timer(now);
+            let (segment, size) = self.segment(now, self.snd_una.saturating_sub(1), 0, self.plain_flags());
+            return out.send(segment, size, Ecn::NotEct);
+        }
         let len = self.snd_wnd.max(1).min(self.data_end - self.snd_una);
         self.timed = None;
         self.transmit(now, self.snd_una, len, out);
