@@ -107,7 +107,8 @@ impl Run {
         if !agreed.sack {
             return Err(Reason::new("no selective acknowledgments", &syn.to_string()));
         }
-        let room = if agreed.timestamps { 12 } else { 0 } + if counts(&settings, syn) { 12 } else { 0 };
+        let counts = sends_counters(script, &settings, syn);
+        let room = if agreed.timestamps { 12 } else { 0 } + if counts { 12 } else { 0 };
         // RFC 9293 section 3.7.1, and the least that Linux takes.
         let mss = agreed.mss.unwrap_or(536).clamp(88, 1_460) - room;
         let params = settings.params(syn.flags.ack, mss)?;
@@ -325,8 +326,18 @@ fn in_parentheses(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" ({text})") }
 }
 
-/// Whether both ends send byte counters of Accurate ECN, for which each segment leaves room.
-fn counts(settings: &Settings, syn: &Packet) -> bool {
+/// Whether both ends send byte counters of Accurate ECN, for which each segment leaves room, when the application first
+/// writes.
+fn sends_counters(script: &Script, settings: &Settings, syn: &Packet) -> bool {
+    let mut settings = settings.clone();
+    for event in &script.events {
+        match &event.what {
+            // The run ends at commands that it cannot follow.
+            What::Shell(commands) if event.at != When::Untimed && settings.apply(commands).is_err() => break,
+            What::Call(call) if matches!(call.name.as_str(), "write" | "send" | "sendto") => break,
+            _ => {}
+        }
+    }
     let are_said = syn.options.iter().flatten().any(|option| matches!(option, TcpOption::Counters(_)));
     settings.counters
         && settings.has_accurate_ecn(syn.flags.ack)

@@ -72,6 +72,7 @@ fn each_field_of_a_script_is_compared() {
         ("accurate-syn-ack-again", "] S. 0", "] SEW. 0"),
         ("accurate-syn-ack-again", "[noecn] P.5", "[ect0] P.5"),
         ("accurate-syn-ack-again", "tcp_ecn_option=0", "tcp_ecn_option=2"),
+        ("accurate-no-counters", "_option=0", "_option=2"),
         ("closed-window", "2000:2000(0)", "2001:2002(1)"),
         ("reordered", "reordering == 5", "reordering == 3"),
     ] {
