@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_marks_by_sojourn_time_whatever_waits_behind_and_whether_ecn_is_on() {
+    fn a_threshold_marks_by_sojourn_time_alone() {
         let fields = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
         for ecn in [false, true] {
             for (l4s, marked) in [(false, [false, true, true, true]), (true, [false, false, true, true])] {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_marks_is_judged_once_in_a_virtual_round_trip_from_the_first_mark_on() {
+    fn alpha_moves_once_in_a_virtual_round_trip_after_the_first_mark() {
         let mut prague = Prague::default();
         let mut alphas = Vec::new();
         // A round trip of 4 ms with two ACKs, of which the second is marked, from 60 ms on.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn unmarked_segments_open_the_window_in_the_round_trip_after_a_mark_too() {
+    fn unmarked_segments_open_the_window_after_a_mark_too() {
         let (mut prague, mut window) = (Prague::default(), Window { cwnd: 10.0, ssthresh: 10.0 });
         prague.on_feedback(&feedback(30, 10, 10, 4));
         for phase in [Phase::Cwr, Phase::Open] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_marks_lower_the_window_once_in_a_virtual_round_trip_and_echoes_each_time() {
+    fn counted_marks_lower_the_window_once_in_a_virtual_round_trip() {
         for (counts_marks, least) in [(true, 50.0), (false, 25.0)] {
             let (mut prague, mut window) = (Prague::default(), Window { cwnd: 100.0, ssthresh: 100.0 });
             prague.on_feedback(&Feedback { counts_marks, ..feedback(1, 1, 1, 1) });

@@ -40,7 +40,7 @@ fn a_train_of_paced_acks_does_not_end_slow_start() {
 }
 
 #[test]
-fn beside_classic_flows_it_gets_as_much_and_waits_a_tenth_as_long() {
+fn beside_classic_flows_it_gets_as_much_and_waits_for_less() {
     // RFC 9332 section 2.1: with the coupling k = 2, at p' Reno has a window of sqrt(3/2) / p' over 40 ms plus
     // a queue of 15 ms, Prague one of 2 / (2 p') over 40 ms if each round trip has a mark that lowers it: 1.12
     // times the rate. Marks are evenly spaced, three in a round trip, so the next reduction waits for a third
